@@ -1,0 +1,1 @@
+"""Translation validation for GPU kernels."""

@@ -1,0 +1,124 @@
+"""One launch of a kernel: everything about it that is static."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+# dtype of a launch file -> bytes of an element
+DTYPE_BYTES = {
+    "f64": 8,
+    "f32": 4,
+    "f16": 2,
+    "bf16": 2,
+    "tf32": 4,
+    "e4m3": 1,
+    "e5m2": 1,
+    **{f"{s}{w}": w // 8 for s in "su" for w in (8, 16, 32, 64)},
+}
+FLOATS = frozenset({"f64", "f32", "f16", "bf16", "tf32", "e4m3", "e5m2"})
+
+
+class LaunchError(Exception):
+    """A launch file that can't be used; the message names file, key and expectation."""
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A buffer. `shape` and `strides` are in elements, outermost first.
+
+    `role`: `in`, `out`, `inout`. `init`: `undef` or `zero` (an out buffer that the host clears).
+    `values`: known contents of an input (flat, row-major), or None. `compare`: False for an
+    output that only one side has.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    role: str
+    strides: tuple[int, ...] | None = None
+    init: str = "undef"
+    values: NDArray[Any] | None = None
+    compare: bool = True
+
+    @property
+    def elements(self) -> int:
+        """Elements from the first to the last that the shape and strides reach."""
+        if 0 in self.shape:
+            return 0
+        if self.strides is None:
+            return int(np.prod(self.shape, dtype=np.int64)) if self.shape else 1
+        return 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes from the first to the last element."""
+        return self.elements * DTYPE_BYTES[self.dtype]
+
+    def index(self, flat: int) -> tuple[int, ...]:
+        """The index (outermost first) of an element's flat position in memory."""
+        strides = self.strides or row_major(self.shape)
+        index = [0] * len(self.shape)
+        for axis in sorted(range(len(strides)), key=lambda i: -strides[i]):
+            if strides[axis] and self.shape[axis] > 1:
+                index[axis], flat = divmod(flat, strides[axis])
+        return tuple(index)
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number passed by value; `value` is None when it is symbolic."""
+
+    name: str
+    dtype: str
+    value: Union[int, float, None]
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """A CUtensorMap passed by value; `fields` as in the launch file."""
+
+    name: str
+    fields: dict[str, Any]
+    buffer: Tensor
+
+
+Param = Union[Tensor, Scalar, TensorMap]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Grid, block and cluster are (x, y, z); `dynamic_shared` is in bytes.
+
+    `externs`: external `.func` -> the function that it is taken for. `path`: where it was read.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    params: tuple[Param, ...]
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    dynamic_shared: int = 0
+    externs: dict[str, str] = field(default_factory=dict[str, str])
+    path: str = "<launch>"
+
+    @property
+    def threads(self) -> int:
+        """Threads in a CTA."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def ctas(self) -> int:
+        """CTAs in the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides in elements of a dense row-major tensor."""
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    return tuple(strides)

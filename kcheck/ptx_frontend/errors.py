@@ -1,0 +1,22 @@
+"""What the front end raises."""
+
+from __future__ import annotations
+
+from kcheck.ptx_frontend.source import Span
+
+
+class PtxError(Exception):
+    """A PTX text that can't be read; the message names file and line and draws a caret."""
+
+    def __init__(self, span: Span, message: str, mend: str = "") -> None:
+        self.span = span
+        self.message = message
+        self.mend = mend
+        super().__init__(self.render())
+
+    def render(self) -> str:
+        """`file:line:column: message`, the line, a caret, and the mend."""
+        line, column = self.span.source.locate(self.span.start)
+        head = f"{self.span.source.name}:{line}:{column}: {self.message}"
+        tail = f"\n  {self.mend}" if self.mend else ""
+        return f"{head}\n{self.span.caret()}{tail}"

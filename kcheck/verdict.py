@@ -1,0 +1,75 @@
+"""What kcheck says in the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+# verdict -> exit code (usage errors exit 2)
+EXIT = {"proved": 0, "refuted": 1, "undecided": 3, "proved-for-cta": 3, "error": 4}
+
+# reasons of findings, worst first
+ORDER = ("bounds", "deadlock", "race", "undefined", "value")
+
+
+@dataclass(frozen=True)
+class Location:
+    """An access or instruction; `thread` and `cta` are (x, y, z) or None."""
+
+    file: str
+    line: int
+    text: str
+    thread: tuple[int, int, int] | None = None
+    cta: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One defect. `reason` is dotted (`bounds.global`); `side`: reference, subject or both."""
+
+    reason: str
+    message: str
+    side: str
+    locations: tuple[Location, ...] = ()
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Witness:
+    """An input on which the two outputs differ: enclosures `[low, high]` of both values."""
+
+    buffer: str
+    index: tuple[int, ...]
+    reference: tuple[float, float]
+    subject: tuple[float, float]
+    family: str
+    inputs: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    path: str | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer to one question. `error_bound_log2` is negative, or None (exact or no bound).
+
+    `outputs`: (equal, compared) elements. `ctas`: CTAs executed. `next_steps`: what to try when
+    the verdict is `undecided`.
+    """
+
+    verdict: str
+    reason: str | None = None
+    method: str | None = None
+    error_bound_log2: float | None = None
+    outputs: tuple[int, int] = (0, 0)
+    ctas: int = 0
+    seconds: float = 0.0
+    findings: tuple[Finding, ...] = ()
+    ledger: tuple[str, ...] = ()
+    witness: Witness | None = None
+    next_steps: tuple[str, ...] = ()
+    kernels: tuple[str, str] = ("", "")
+    statistics: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the command line (DESIGN.md 3)."""
+        return EXIT[self.verdict]
