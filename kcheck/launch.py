@@ -74,7 +74,7 @@ class Scalar:
 
     name: str
     dtype: str
-    value: Union[int, float, None]
+    value: int | float | None
 
 
 @dataclass(frozen=True)

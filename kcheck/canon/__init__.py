@@ -1,0 +1,1 @@
+"""What a value is, and when two are equal."""

@@ -34,11 +34,11 @@ class Value(Protocol):
         """The lanes' shape."""
         ...
 
-    def __getitem__(self, index: Any) -> "Value":
+    def __getitem__(self, index: Any) -> Value:
         """Lanes picked by a NumPy index over the lanes' axes."""
         ...
 
-    def reshape(self, shape: tuple[int, ...]) -> "Value":
+    def reshape(self, shape: tuple[int, ...]) -> Value:
         """The same lanes in another shape."""
         ...
 

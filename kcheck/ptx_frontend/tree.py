@@ -42,23 +42,23 @@ class Sym:
 class Mem:
     """`[base+offset]`; `coords` holds what follows in the brackets (tensor coordinates)."""
 
-    base: Union[Reg, Sym, Imm]
+    base: Reg | Sym | Imm
     offset: int = 0
-    coords: tuple["Operand", ...] = ()
+    coords: tuple[Operand, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Vec:
     """`{a, b}`: a vector or a pack."""
 
-    items: tuple["Operand", ...]
+    items: tuple[Operand, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Args:
     """`(a, b)`: the arguments or results of a call."""
 
-    items: tuple["Operand", ...]
+    items: tuple[Operand, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ class Not:
 class Pair:
     """`d|p`: two destinations."""
 
-    first: Union[Reg, Sink]
-    second: Union[Reg, Sink]
+    first: Reg | Sink
+    second: Reg | Sink
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class Variable:
 class Block:
     """`{ ... }`: a scope for registers, variables and labels."""
 
-    body: tuple["Statement", ...]
+    body: tuple[Statement, ...]
     span: Span = field(compare=False, repr=False)
 
 
@@ -217,7 +217,7 @@ class Module:
     version: str
     target: tuple[str, ...]
     address_size: int
-    items: tuple[Union[Function, Variable, Directive], ...]
+    items: tuple[Function | Variable | Directive, ...]
     span: Span = field(compare=False, repr=False)
 
     @property

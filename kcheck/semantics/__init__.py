@@ -1,0 +1,1 @@
+"""Kernels executed: all lanes at once, and one thread at a time."""
