@@ -1,1 +1,50 @@
 """Translation validation for GPU kernels."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kcheck.check import RunResult, equivalent, run
+    from kcheck.launch import Launch, LaunchError, Scalar, Tensor, TensorMap
+    from kcheck.launch_file import load_launch, parse_launch
+    from kcheck.ptx_frontend.errors import KernelChoiceError, PtxError
+    from kcheck.verdict import Finding, Location, UsageError, Verdict, Witness
+
+__version__ = "0.1.0"
+__all__ = [
+    "Finding",
+    "KernelChoiceError",
+    "Launch",
+    "LaunchError",
+    "Location",
+    "PtxError",
+    "RunResult",
+    "Scalar",
+    "Tensor",
+    "TensorMap",
+    "UsageError",
+    "Verdict",
+    "Witness",
+    "equivalent",
+    "load_launch",
+    "parse_launch",
+    "run",
+]
+
+# public name -> module; loaded at first use, so that `import kcheck` costs nothing
+_HOMES = {
+    "check": ("RunResult", "equivalent", "run"),
+    "launch": ("Launch", "LaunchError", "Scalar", "Tensor", "TensorMap"),
+    "launch_file": ("load_launch", "parse_launch"),
+    "ptx_frontend.errors": ("KernelChoiceError", "PtxError"),
+    "verdict": ("Finding", "Location", "UsageError", "Verdict", "Witness"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"kcheck.{home}"), name)
+    raise AttributeError(f"module 'kcheck' has no attribute '{name}'")

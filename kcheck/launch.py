@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,7 +86,7 @@ class TensorMap:
     buffer: Tensor
 
 
-Param = Union[Tensor, Scalar, TensorMap]
+Param = Tensor | Scalar | TensorMap
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,16 @@ class Launch:
     def ctas(self) -> int:
         """CTAs in the grid."""
         return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def buffers(self) -> dict[str, Tensor]:
+        """Name -> buffer, in the order of the parameters; a tensormap stands for its buffer."""
+        found = (
+            p.buffer if isinstance(p, TensorMap) else p
+            for p in self.params
+            if not isinstance(p, Scalar)
+        )
+        return {tensor.name: tensor for tensor in found}
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -12,6 +12,10 @@ EXIT = {"proved": 0, "refuted": 1, "undecided": 3, "proved-for-cta": 3, "error":
 ORDER = ("bounds", "deadlock", "race", "undefined", "value")
 
 
+class UsageError(Exception):
+    """Arguments or files that can't be used: one line that says what, where, and the mend."""
+
+
 @dataclass(frozen=True)
 class Location:
     """An access or instruction; `thread` and `cta` are (x, y, z) or None."""

@@ -20,3 +20,18 @@ class PtxError(Exception):
         head = f"{self.span.source.name}:{line}:{column}: {self.message}"
         tail = f"\n  {self.mend}" if self.mend else ""
         return f"{head}\n{self.span.caret()}{tail}"
+
+
+class KernelChoiceError(Exception):
+    """A module in which one kernel can't be picked; `names` are its entries."""
+
+    def __init__(self, source: str, names: tuple[str, ...], wanted: str | None = None) -> None:
+        self.names = names
+        listed = ", ".join(names)
+        if not names:
+            message = "has no kernel (no `.entry` with a body)"
+        elif wanted is None:
+            message = f"has {len(names)} kernels, name one of them: {listed}"
+        else:
+            message = f"has no kernel `{wanted}`; it has: {listed}"
+        super().__init__(f"{source} {message}")

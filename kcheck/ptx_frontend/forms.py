@@ -3,8 +3,9 @@
 A row is `(name, pattern, operands)`. A pattern names the opcode and then its modifiers:
 `word` must occur, `word?` may, `slot=a|b` must hold one of the words, `slot=a|b?` may hold one.
 Modifiers are matched from left to right, each by the first open element that takes it, so that
-their order is free (compilers disagree on it) but the types of `cvt` keep theirs. A modifier that
-no element takes makes the form unknown: it is refused, never dropped. Operands: roles in order,
+their order is free (compilers disagree on it); but spaces and types (ORDERED) keep theirs, since
+`cvt.f32.s32` and `cvt.s32.f32` differ. A modifier that no element takes makes the form unknown:
+it is refused, never dropped. Operands: roles in order,
 `?` marks one that may be missing.
 
 Source: PTX ISA 9.0, chapter 9 (the syntax paragraph of each instruction).
@@ -32,6 +33,9 @@ EVICT = "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1:
 PREFETCH = "L2::64B|L2::128B|L2::256B"
 LD = f"cop=ca|cg|cs|lu|cv? evict={EVICT}? prefetch={PREFETCH}? vec=v2|v4? type={MEM}"
 ST = f"cop=wb|cg|cs|wt? evict={EVICT}? vec=v2|v4? type={MEM}"
+
+# slots that are filled in the order of the pattern only
+ORDERED = frozenset({"space", "global", "dtype", "type", "atype", "btype", "d", "s", "a", "b", "c"})
 
 ROWS: tuple[tuple[str, str, str], ...] = (
     # integer arithmetic (9.7.1, 9.7.2)
@@ -280,11 +284,15 @@ for _f in FORMS:
 
 def _fill(form: Form, modifiers: tuple[str, ...]) -> dict[str, str] | None:
     slots = {element.slot: "" for element in form.elements}
+    last = -1  # the last ordered element that is filled
     for modifier in modifiers:
-        for element in form.elements:
-            if not slots[element.slot] and modifier in element.words:
-                slots[element.slot] = modifier
-                break
+        for i, element in enumerate(form.elements):
+            ordered = element.slot in ORDERED
+            if slots[element.slot] or modifier not in element.words or (ordered and i < last):
+                continue
+            slots[element.slot] = modifier
+            last = i if ordered else last
+            break
         else:
             return None
     missing = any(not e.optional and not slots[e.slot] for e in form.elements)

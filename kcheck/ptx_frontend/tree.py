@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Union
 
 from kcheck.ptx_frontend.source import Span
 
@@ -32,10 +31,14 @@ class Flt:
 
 @dataclass(frozen=True, slots=True)
 class Sym:
-    """A variable, function or label, plus a byte offset (`buf+16`)."""
+    """A variable, function or label, plus a byte offset (`buf+16`).
+
+    `generic`: written `generic(buf)` in an initializer, the generic address.
+    """
 
     name: str
     offset: int = 0
+    generic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ class Target:
     index: int
 
 
-Operand = Union[Reg, Imm, Flt, Sym, Mem, Vec, Args, Sink, Not, Pair, Target]
+Operand = Reg | Imm | Flt | Sym | Mem | Vec | Args | Sink | Not | Pair | Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +193,7 @@ class Directive:
     span: Span = field(compare=False, repr=False)
 
 
-Statement = Union[Instr, Label, Registers, Variable, Block, Directive]
+Statement = Instr | Label | Registers | Variable | Block | Directive
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,7 @@
+"""`python -m kcheck`."""
+
+import sys
+
+from kcheck.cli import main
+
+sys.exit(main())

@@ -1,0 +1,344 @@
+"""Real numbers over any domain: exact constants, infinities, NaN and undefined lanes on top.
+
+Where a lane holds a constant that is known exactly, arithmetic stays exact and comparisons are
+concrete; the domain sees finite numbers only (DESIGN.md 4 and 6, "infinities").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Generic, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kcheck.canon.constants import (
+    FINITE,
+    NAN_DIV,
+    ONE,
+    SYMBOLIC,
+    UNDEF,
+    UNKNOWN,
+    ZERO,
+    Constants,
+)
+from kcheck.canon.domain import Bool, Domain, V
+from kcheck.canon.folding import TAKE_A, TAKE_B, Folding
+
+Ids = NDArray[np.int32]
+
+# What is known of all lanes at once: all symbolic, all finite constants, anything.
+SYM, CONST, MIXED = range(3)
+
+_HALF = 1 << 32
+
+
+class Real(Generic[V]):
+    """A vector of reals, one per lane, or one for all lanes (shape (1,)).
+
+    `v`: the domain's value, or None while all lanes are constants. `c`: ids of constants
+    (`SYMBOLIC` where the lane is not one), or None when all lanes are symbolic. `kind`: SYM,
+    CONST or MIXED. `fmt`: the float format that a register holds it in ("" if none). `u`: lanes
+    that were never written (True), or None; only whoever masks lanes uses it.
+    """
+
+    __slots__ = ("c", "fmt", "kind", "u", "v")
+
+    def __init__(self, v: V | None, c: Ids | None, kind: int, fmt: str = "") -> None:
+        self.v = v
+        self.c = c
+        self.kind = kind
+        self.fmt = fmt
+        self.u: Bool | None = None
+
+
+class Reals(Generic[V]):
+    """The operations on `Real`s over one domain and one table of constants."""
+
+    def __init__(self, domain: Domain[V]) -> None:
+        self.domain = domain
+        self.constants = Constants()
+        self.folding = Folding(self.constants)
+        self._memo: dict[tuple[str, int, int], int] = {}
+        # the instruction being executed, and where each special was first made of other things
+        self.at = -1
+        self.origins: dict[int, int] = {}
+
+    # construction
+
+    def constant(self, value: Fraction | int) -> Real[V]:
+        """The same number in all lanes; shape (1,)."""
+        return self.uniform(self.constants.intern(Fraction(value)))
+
+    def uniform(self, ident: int) -> Real[V]:
+        """The same constant (by id) in all lanes; shape (1,). A new object each time."""
+        return self.from_ids(np.full(1, ident, np.int32))
+
+    def from_ids(self, ids: Ids) -> Real[V]:
+        """Constants by id, one per lane (no `SYMBOLIC` among them)."""
+        if ids.size > 1 and ids.ndim == 1 and (ids == ids[0]).all():
+            ids = ids[:1]
+        kind = CONST if int(ids.min(initial=FINITE)) >= FINITE else MIXED
+        return Real(None, ids, kind)
+
+    def symbolic(self, v: V) -> Real[V]:
+        """A value of the domain."""
+        return Real(v, None, SYM)
+
+    def mixed(self, v: V | None, c: Ids) -> Real[V]:
+        """A value with some lanes constant: `v` counts where `c` is `SYMBOLIC`.
+
+        The lanes of `v` under finite constants need not be right: they are set here.
+        """
+        if v is None:
+            return self.from_ids(c)
+        known = c >= 0
+        if not known.any():
+            return Real(v, None, SYM)
+        if known.all():
+            return self.from_ids(c)
+        return Real(self.domain.where(known, self.image(c), v), c, MIXED)
+
+    # views
+
+    def image(self, c: Ids) -> V:
+        """The domain's value of constants; specials and symbolic lanes give 0."""
+        used, index = np.unique(c, return_inverse=True)
+        values = [self.constants.values[i] if i >= FINITE else Fraction(0) for i in used]
+        return self.domain.constants(values, index.reshape(c.shape).astype(np.int64))
+
+    def value(self, a: Real[V]) -> V:
+        """The domain's value of all lanes (0 where a lane is no number)."""
+        if a.v is None:
+            assert a.c is not None
+            a.v = self.image(a.c)
+        return a.v
+
+    def ids(self, a: Real[V], shape: tuple[int, ...] | None = None) -> Ids:
+        """The ids of all lanes, `SYMBOLIC` included."""
+        if a.c is not None:
+            return a.c
+        assert a.v is not None
+        return np.full(shape or a.v.shape, SYMBOLIC, np.int32)
+
+    # operations
+
+    def unary(self, name: str, a: Real[V], op: Callable[[V], V]) -> Real[V]:
+        """A function of one argument; `op` is the domain's."""
+        if a.kind == SYM:
+            assert a.v is not None
+            return Real(op(a.v), None, SYM)
+        assert a.c is not None
+        used, index = np.unique(a.c, return_inverse=True)
+        folded = np.array(
+            [i if i == SYMBOLIC else self._fold1(name, int(i)) for i in used], np.int32
+        )
+        result = folded[index].reshape(a.c.shape)
+        if (folded >= 0).all():
+            return self.from_ids(result)
+        return self._keep(op(self.value(a)), result)
+
+    def _keep(self, v: V, c: Ids) -> Real[V]:
+        """A result whose constant lanes are not trusted in `v`."""
+        return self.mixed(v, c) if (c >= 0).any() else Real(v, None, SYM)
+
+    def _fold1(self, name: str, a: int) -> int:
+        key = (name, a, 0)
+        found = self._memo.get(key)
+        if found is None:
+            found = self._memo[key] = self.folding.unary[name](a)
+        return found
+
+    def binary(self, name: str, a: Real[V], b: Real[V], op: Callable[[V, V], V]) -> Real[V]:
+        """A function of two arguments; `op` is the domain's."""
+        if a.kind == SYM and b.kind == SYM:
+            return Real(op(a.v, b.v), None, SYM)  # type: ignore[arg-type]
+        return self._binary(name, a, b, op)
+
+    def _binary(self, name: str, a: Real[V], b: Real[V], op: Callable[[V, V], V]) -> Real[V]:
+        ca, cb = self.ids(a), self.ids(b)
+        if ca.size == 1 and a.kind != SYM and cb.size == 1 and b.kind != SYM:
+            result = np.array([self._fold2(name, int(ca[0]), int(cb[0]))], np.int32)
+        elif a.kind == SYM and cb.size == 1:
+            result = np.array([self._fold2(name, SYMBOLIC, int(cb[0]))], np.int32)
+        elif b.kind == SYM and ca.size == 1:
+            result = np.array([self._fold2(name, int(ca[0]), SYMBOLIC)], np.int32)
+        else:
+            result = self._fold_pairs(name, ca, cb)
+        least = int(result.min(initial=0))
+        if least >= 0:
+            return self.from_ids(result)
+        if result.size == 1 and least == TAKE_A:
+            return self._like(a)
+        if result.size == 1 and least == TAKE_B:
+            return self._like(b)
+        if result.size == 1:
+            return Real(op(self.value(a), self.value(b)), None, SYM)
+        return self._assemble(result, a, b, op)
+
+    @staticmethod
+    def _like(a: Real[V]) -> Real[V]:
+        return Real(a.v, a.c, a.kind)
+
+    def _assemble(self, result: Ids, a: Real[V], b: Real[V], op: Callable[[V, V], V]) -> Real[V]:
+        va, vb = self.value(a), self.value(b)
+        v: V | None = op(va, vb) if (result == SYMBOLIC).any() else None
+        for take, source in ((TAKE_A, va), (TAKE_B, vb)):
+            here = result == take
+            if here.any():
+                v = source if v is None else self.domain.where(here, source, v)
+        assert v is not None
+        return self._keep(v, np.where(result < 0, SYMBOLIC, result).astype(np.int32))
+
+    def _fold2(self, name: str, a: int, b: int) -> int:
+        key = (name, a, b)
+        found = self._memo.get(key)
+        if found is None:
+            found = self._memo[key] = self.folding.binary[name](a, b)
+            if 0 <= found < FINITE and found not in (a, b):
+                self.origins.setdefault(found, self.at)
+        return found
+
+    def _fold_pairs(self, name: str, ca: Ids, cb: Ids) -> Ids:
+        codes = (ca.astype(np.int64) + 1) * _HALF + (cb.astype(np.int64) + 1)
+        used, index = np.unique(codes, return_inverse=True)
+        folded = [self._fold2(name, int(u >> 32) - 1, int(u & (_HALF - 1)) - 1) for u in used]
+        return np.array(folded, np.int32)[index].reshape(codes.shape)
+
+    def neg(self, a: Real[V]) -> Real[V]:
+        return self.unary("neg", a, self.domain.neg)
+
+    def abs(self, a: Real[V]) -> Real[V]:
+        d = self.domain
+        return self.unary("abs", a, lambda x: d.maximum(x, d.neg(x)))
+
+    def add(self, a: Real[V], b: Real[V]) -> Real[V]:
+        return self.binary("add", a, b, self.domain.add)
+
+    def sub(self, a: Real[V], b: Real[V]) -> Real[V]:
+        return self.binary("sub", a, b, self.domain.sub)
+
+    def mul(self, a: Real[V], b: Real[V]) -> Real[V]:
+        return self.binary("mul", a, b, self.domain.mul)
+
+    def fma(self, a: Real[V], b: Real[V], c: Real[V]) -> Real[V]:
+        if a.kind == SYM and b.kind == SYM and c.kind == SYM:
+            return Real(self.domain.fma(a.v, b.v, c.v), None, SYM)  # type: ignore[arg-type]
+        return self.add(self.mul(a, b), c)
+
+    def maximum(self, a: Real[V], b: Real[V], nan: bool = False) -> Real[V]:
+        return self.binary("max.nan" if nan else "max", a, b, self.domain.maximum)
+
+    def minimum(self, a: Real[V], b: Real[V], nan: bool = False) -> Real[V]:
+        return self.binary("min.nan" if nan else "min", a, b, self.domain.minimum)
+
+    def exp2(self, a: Real[V]) -> Real[V]:
+        return self.unary("exp2", a, self.domain.exp2)
+
+    def function(self, name: str, a: Real[V]) -> Real[V]:
+        """An atom of one argument: lg2, sqrt, tanh, sin, cos, rint, trunc, floor, ceil."""
+        return self.unary(name, a, lambda x: self.domain.atom(name, [x]))
+
+    def div(self, a: Real[V], b: Real[V]) -> Real[V]:
+        """The quotient; lanes that divide by an identical zero are NaN (`NAN_DIV`)."""
+        zeros: list[Bool] = []
+
+        def quotient(x: V, y: V) -> V:
+            q, zero = self.domain.div(x, y)
+            zeros.append(zero)
+            return q
+
+        result = self.binary("div", a, b, quotient)
+        if zeros and zeros[0].any():
+            ids = self.ids(result)
+            zero = np.broadcast_to(zeros[0], np.broadcast_shapes(zeros[0].shape, ids.shape))
+            here = zero & (ids == SYMBOLIC)
+            result = self.mixed(self.value(result), np.where(here, NAN_DIV, ids).astype(np.int32))
+            self.origins.setdefault(NAN_DIV, self.at)
+        return result
+
+    def rcp(self, a: Real[V]) -> Real[V]:
+        return self.div(self.uniform(ONE), a)
+
+    def clamp(self, a: Real[V], low: Fraction | int, high: Fraction | int) -> Real[V]:
+        """`.sat`-like: NaN becomes `low` (PTX ISA 9.7.3, `.sat` flushes NaN to +0)."""
+        return self.minimum(self.maximum(a, self.constant(low)), self.constant(high))
+
+    def relu(self, a: Real[V]) -> Real[V]:
+        return self.maximum(a, self.uniform(ZERO), nan=True)
+
+    def compare(
+        self, op: str, unordered: bool, a: Real[V], b: Real[V]
+    ) -> tuple[NDArray[np.int8], V | None]:
+        """Per lane 1, 0, 2 (undefined), 3 (unknown) or -1 (symbolic), and the domain's indicator.
+
+        `op`: lt, le, gt, ge, eq, ne; `unordered`: what NaN gives.
+        """
+        if a.kind == SYM and b.kind == SYM:
+            known: NDArray[np.int8] = np.full(1, -1, np.int8)
+        else:
+            ca, cb = self.ids(a), self.ids(b)
+            codes = (ca.astype(np.int64) + 1) * _HALF + (cb.astype(np.int64) + 1)
+            used, index = np.unique(codes, return_inverse=True)
+            folded = [
+                self.folding.compare(op, unordered, int(u >> 32) - 1, int(u & (_HALF - 1)) - 1)
+                for u in used
+            ]
+            known = np.array(folded, np.int8)[index].reshape(codes.shape)
+            if (known >= 0).all():
+                return known, None
+        p = self.domain.compare(op, self.value(a), self.value(b))
+        decided = self.domain.decide(p)
+        return np.where(known < 0, decided, known).astype(np.int8), p
+
+    # structure
+
+    def where(self, mask: Bool, a: Real[V], b: Real[V]) -> Real[V]:
+        """`a` where a concrete mask holds, else `b`."""
+        if a.kind == SYM and b.kind == SYM:
+            return Real(self.domain.where(mask, self.value(a), self.value(b)), None, SYM)
+        c = np.where(mask, self.ids(a), self.ids(b))
+        if int(c.min(initial=0)) >= 0:
+            return self.from_ids(c)
+        v = self.domain.where(mask, self.value(a), self.value(b))
+        return Real(v, c, MIXED) if int(c.max(initial=-1)) >= 0 else Real(v, None, SYM)
+
+    def select(self, p: V, a: Real[V], b: Real[V]) -> Real[V]:
+        """`a` where the indicator `p` is 1, else `b`; undefined where either arm is."""
+        if self.same_constant(a, b):
+            return self._like(a)
+        ca, cb = self.ids(a), self.ids(b)
+        special = self._specials(ca) | self._specials(cb)
+        v = self.domain.select(p, self.value(a), self.value(b))
+        if not special.any():
+            return Real(v, None, SYM)
+        undefined = (ca == UNDEF) | (cb == UNDEF)
+        arms = np.where(ca == cb, ca, UNKNOWN)
+        c = np.where(special, np.where(undefined, UNDEF, arms), SYMBOLIC)
+        return self.mixed(v, c.astype(np.int32))
+
+    def specials(self, a: Real[V]) -> Bool:
+        """The lanes that are no number: undefined, unknown, NaN, infinite."""
+        return np.zeros(1, bool) if a.c is None else self._specials(a.c)
+
+    @staticmethod
+    def _specials(c: Ids) -> Bool:
+        return (c >= 0) & (c < FINITE)
+
+    def same_constant(self, a: Real[V], b: Real[V]) -> bool:
+        """Both are one constant in all lanes."""
+        if a.c is None or b.c is None or a.c.size != 1 or b.c.size != 1:
+            return False
+        return bool(a.c[0] == b.c[0]) and int(a.c[0]) >= 0
+
+    def take(self, a: Real[V], index: Any) -> Real[V]:
+        """Lanes picked by a NumPy index; a uniform value stays as it is."""
+        if a.c is not None and a.c.size == 1 and a.kind != SYM:
+            return Real(a.v, a.c, a.kind)
+        if a.kind == SYM:
+            assert a.v is not None
+            return Real(cast(V, a.v[index]) if a.v.shape != (1,) else a.v, None, SYM)
+        assert a.c is not None
+        c = a.c[index]
+        return self.from_ids(c) if a.v is None else self.mixed(cast(V, a.v[index]), c)

@@ -1,0 +1,108 @@
+"""A verdict as text for people."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+
+from kcheck.verdict import Finding, Location, Verdict, Witness
+
+# more findings and next steps than this are counted, not printed
+SHOWN = 20
+RELATION = {"proved": "=", "proved-for-cta": "=", "refuted": "!="}
+
+
+def verdict_text(verdict: Verdict, width: int = 100) -> str:
+    """The report, without a newline at its end: a head line, then indented details."""
+    lines = [_head(verdict)]
+    if verdict.witness:
+        lines += _witness_lines(verdict.witness)
+    for finding in verdict.findings[:SHOWN]:
+        lines += finding_lines(finding)
+    if len(verdict.findings) > SHOWN:
+        lines.append(f"  and {len(verdict.findings) - SHOWN} more findings (--json has all)")
+    lines += _wrapped("try: ", "; ".join(verdict.next_steps[:SHOWN]), width)
+    lines += _wrapped("assumes: ", "; ".join(verdict.ledger), width)
+    return "\n".join(lines)
+
+
+def _head(verdict: Verdict) -> str:
+    """`verdict  reason  element  a = b   n of m outputs, k CTAs, method (error < 2^-N), 1.1 s`."""
+    parts = [verdict.verdict]
+    if verdict.reason:
+        parts.append(verdict.reason)
+    if verdict.witness:
+        parts.append(element(verdict.witness.buffer, verdict.witness.index))
+    if any(verdict.kernels):
+        reference, subject = verdict.kernels
+        parts.append(f"{reference} {RELATION.get(verdict.verdict, '?=')} {subject}")
+    equal, compared = verdict.outputs
+    facts = []
+    if compared:
+        facts.append(f"{equal} of {compared} outputs")
+    if verdict.ctas:
+        facts.append(f"{verdict.ctas} {'CTA' if verdict.ctas == 1 else 'CTAs'}")
+    if verdict.method:
+        facts.append(f"{verdict.method}{_bound(verdict.error_bound_log2)}")
+    facts.append(f"{verdict.seconds:.1f} s")
+    return "  ".join(parts) + "   " + ", ".join(facts)
+
+
+def _bound(log2: float | None) -> str:
+    # -112.9 is a bound of 2^-112: never round towards a smaller error
+    return "" if log2 is None else f" (error < 2^-{int(-log2)})"
+
+
+def element(buffer: str, index: Iterable[int]) -> str:
+    """`C[3,17]`."""
+    return f"{buffer}[{','.join(map(str, index))}]"
+
+
+def _witness_lines(witness: Witness) -> list[str]:
+    name = element(witness.buffer, witness.index)
+    lines = [
+        f"  {name} = {_enclosure(witness.reference)} in the reference",
+        f"  {name} = {_enclosure(witness.subject)} in the subject",
+    ]
+    saved = f", saved in {witness.path}" if witness.path else ""
+    return [*lines, f"  on an input of the family `{witness.family}`{saved}"]
+
+
+def _enclosure(bounds: tuple[float, float]) -> str:
+    """The value, with as many digits as its two bounds share, or both bounds."""
+    low, high = bounds
+    for digits in range(9, 3, -1):
+        shown = f"{low:.{digits}g}"
+        if shown == f"{high:.{digits}g}":
+            return shown
+    return f"[{low:.9g}, {high:.9g}]"
+
+
+def finding_lines(finding: Finding) -> list[str]:
+    """The reason and the side, then each place with its instruction."""
+    times = f" ({finding.count} times)" if finding.count > 1 else ""
+    lines = [f"  {finding.reason}, {finding.side}: {finding.message}{times}"]
+    return lines + [f"    {_place(location)}" for location in finding.locations]
+
+
+def _place(location: Location) -> str:
+    who = [
+        f"{word} ({','.join(map(str, index))})"
+        for word, index in (("thread", location.thread), ("CTA", location.cta))
+        if index is not None
+    ]
+    by = f"   by {', '.join(who)}" if who else ""
+    return f"{location.file}:{location.line}: {location.text}{by}"
+
+
+def _wrapped(label: str, text: str, width: int) -> list[str]:
+    if not text:
+        return []
+    return textwrap.wrap(
+        label + text,
+        width,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

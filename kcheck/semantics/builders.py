@@ -1,0 +1,18 @@
+"""All builders, by the name of their form."""
+
+from __future__ import annotations
+
+from kcheck.semantics.decode import Builder
+from kcheck.semantics.float_builders import FLOAT_BUILDERS
+from kcheck.semantics.integer_builders import INTEGER_BUILDERS
+from kcheck.semantics.memory_builders import MEMORY_BUILDERS
+from kcheck.semantics.sync_builders import SYNC_BUILDERS
+from kcheck.semantics.warp_builders import WARP_BUILDERS
+
+BUILDERS: dict[str, Builder] = {
+    **INTEGER_BUILDERS,
+    **FLOAT_BUILDERS,
+    **MEMORY_BUILDERS,
+    **WARP_BUILDERS,
+    **SYNC_BUILDERS,
+}

@@ -1,0 +1,307 @@
+"""Instructions to closures over register slots: done once per kernel and launch.
+
+Each form of `ptx_frontend.forms` has a builder; an instruction without a form, or with operands
+that its builder does not take, becomes a step that refuses itself when it is reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kcheck.ptx_frontend.forms import match
+from kcheck.ptx_frontend.tree import (
+    Flt,
+    Guard,
+    Imm,
+    Instr,
+    Not,
+    Operand,
+    Reg,
+    Sink,
+    Sym,
+    Target,
+    type_bytes,
+)
+from kcheck.semantics.machine import Block, Machine, Outcome, Program, Step
+from kcheck.semantics.values import UNSIGNED, Int, Pred, Unsupported
+
+Builder = Callable[["Decoder", Instr, dict[str, str]], Step]
+# instructions that end a block without being branches
+_BARRIERS = ("bar.sync", "bar.warp")
+_EXITS = ("ret", "exit", "trap")
+
+
+class Decoder:
+    """Slots for registers and constants, and the builders' view of operands."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.kernel = machine.kernel
+        self.registers: list[Any] = []
+        self.specials: list[tuple[int, str]] = []
+        self._slots: dict[Any, int] = {}
+
+    def _new(self, key: Any, value: Any) -> int:
+        slot = self._slots.get(key)
+        if slot is None:
+            slot = self._slots[key] = len(self.registers)
+            self.registers.append(value)
+        return slot
+
+    def reg(self, op: Operand) -> int:
+        """The slot of a register operand."""
+        if not isinstance(op, Reg):
+            raise Unsupported("operand", f"a register is expected, not {op}")
+        if op.name in self.kernel.registers:
+            return self._new(op.name, None)
+        known = op.name in self._slots
+        slot = self._new(op.name, None)
+        if not known:
+            self.specials.append((slot, op.name))
+        return slot
+
+    def dest(self, op: Operand) -> int:
+        """The slot that a result goes to; a sink has one of its own."""
+        return self._new("_", None) if isinstance(op, Sink) else self.reg(op)
+
+    def bytes_of(self, op: Operand) -> int:
+        """Bytes of a declared register."""
+        if not isinstance(op, Reg) or op.name not in self.kernel.registers:
+            raise Unsupported("operand", f"a register is expected, not {op}")
+        return type_bytes(self.kernel.registers[op.name])
+
+    def integer(self, op: Operand, size: int) -> int:
+        """The slot of an integer operand of `size` bytes."""
+        if isinstance(op, Reg):
+            return self.reg(op)
+        if isinstance(op, Imm):
+            return self._int(op.value, size)
+        if isinstance(op, Flt):
+            return self._int(op.bits, size)
+        if isinstance(op, Sym):
+            return self._symbol(op, size)
+        raise Unsupported("operand", f"operand {op}")
+
+    def _int(self, value: int, size: int) -> int:
+        value &= (1 << 8 * size) - 1
+        return self._new((value, size), Int(np.array([value], UNSIGNED[size])))
+
+    def _symbol(self, op: Sym, size: int) -> int:
+        regions = self.machine.regions
+        ident = regions.symbols.get(op.name)
+        if ident is None:
+            raise Unsupported("symbol", f"the address of {op.name}")
+        region = regions.items[ident]
+        address = np.array([region.base + op.offset], np.int64).astype(UNSIGNED[size])
+        return self._new((op, size), Int(address, ident))
+
+    def real(self, op: Operand, fmt: str) -> int:
+        """The slot of a float operand of a format; literals become exact constants."""
+        if isinstance(op, Reg):
+            return self.reg(op)
+        if isinstance(op, Flt):
+            codec, reals = self.machine.codec, self.machine.reals
+            ident = codec.ident(op.bits, {32: "f32", 64: "f64"}[op.width])
+            constant = reals.uniform(ident)
+            constant.fmt = fmt
+            return self._new((op, fmt), constant)
+        raise Unsupported("operand", f"a float is expected, not {op}")
+
+    def predicate(self, op: Operand) -> tuple[int, bool]:
+        """The slot of a predicate operand, and whether it is negated."""
+        if isinstance(op, Not):
+            return self.reg(op.reg), True
+        if isinstance(op, Imm):
+            return self._new(("p", bool(op.value)), Pred(np.array([bool(op.value)]))), False
+        return self.reg(op), False
+
+
+def put(m: Machine, slot: int, value: Any) -> None:
+    """Write a register under the group's mask."""
+    m.regs[slot] = value if m.mask is None else m.merge(m.regs[slot], value)
+
+
+def decode(machine: Machine) -> Program:
+    """Decode all reachable blocks."""
+    decoder = Decoder(machine)
+    blocks = [_block(decoder, index) for index in range(len(machine.kernel.blocks))]
+    return Program(blocks, decoder.registers, decoder.specials)
+
+
+def _refuse(error: Unsupported) -> Step:
+    def refuse(m: Machine) -> None:
+        raise Unsupported(error.form, error.message)
+
+    return refuse
+
+
+def step(decoder: Decoder, instr: Instr) -> Step:
+    """The closure of one instruction, its guard included."""
+    from kcheck.semantics.builders import BUILDERS
+
+    found = match(instr.opcode)
+    builder = BUILDERS.get(found.form.name) if found else None
+    if found is None or builder is None:
+        return _refuse(Unsupported(instr.name, "the instruction is not supported"))
+    if not found.form.least <= len(instr.operands) <= len(found.form.roles):
+        return _refuse(Unsupported(instr.name, f"{len(instr.operands)} operands"))
+    try:
+        run = builder(decoder, instr, found.slots)
+    except Unsupported as error:
+        return _refuse(error)
+    return run if instr.guard is None else _guarded(decoder, instr, instr.guard, run)
+
+
+def _guarded(decoder: Decoder, instr: Instr, guard: Guard, run: Step) -> Step:
+    from kcheck.semantics.symbolic import guarded_symbolically
+
+    slot, negated = decoder.reg(guard.reg), guard.negated
+    symbolic = guarded_symbolically(decoder, instr, run)
+
+    def guarded(m: Machine) -> None:
+        p = m.regs[slot]
+        if type(p) is Pred and p.s is not None and m.live(p.s) is not None:
+            symbolic(m, p, negated)
+            return
+        b = m.concrete(p, "guard")
+        if negated:
+            b = ~b
+        under(m, b, run)
+
+    return guarded
+
+
+def under(m: Machine, b: Any, run: Step) -> None:
+    """Run a step in the lanes of the group where `b` holds."""
+    outer, notouter = m.mask, m.notmask
+    if outer is not None:
+        b = b & outer
+    if b.all():
+        run(m)
+        return
+    if not b.any():
+        return
+    if outer is not None and (b == outer).all():
+        run(m)
+        return
+    m.mask, m.notmask = b, ~b
+    try:
+        run(m)
+    finally:
+        m.mask, m.notmask = outer, notouter
+
+
+def _block(decoder: Decoder, index: int) -> Block:
+    kernel = decoder.kernel
+    block = kernel.blocks[index]
+    last = kernel.code[block.end - 1]
+    found = match(last.opcode)
+    name = found.form.name if found else ""
+    starts = {b.start: i for i, b in enumerate(kernel.blocks)}
+    stop = block.end
+    follow = starts.get(block.end, -1)
+    end: Callable[[Machine], Outcome] = lambda m: follow  # noqa: E731
+    if name == "bra":
+        assert isinstance(last.operands[0], Target)
+        stop, end = stop - 1, _branch(decoder, last, starts[last.operands[0].index], follow)
+    elif name in _EXITS:
+        stop, end = stop - 1, _exit(decoder, last, name, follow)
+    elif name in _BARRIERS:
+        stop, end = stop - 1, _barrier(decoder, last, name, follow)
+    steps = [(at, step(decoder, kernel.code[at])) for at in range(block.start, stop)]
+    here = block.end - 1
+
+    def finish(m: Machine) -> Outcome:
+        m.at = here
+        return end(m)
+
+    return Block(steps, finish if stop != block.end else end)
+
+
+def _split(m: Machine, b: Any, yes: int, no: int) -> Outcome:
+    """Lanes where `b` holds go to block `yes`, the others to `no`."""
+    group = m.group()
+    taken = np.broadcast_to(b, group.shape) & group
+    if not taken.any():
+        return no
+    rest = group & ~taken
+    return [(yes, taken), (no, rest)] if rest.any() else yes
+
+
+def _guard(decoder: Decoder, guard: Guard | None) -> Callable[[Machine], Any] | None:
+    if guard is None:
+        return None
+    slot, negated = decoder.reg(guard.reg), guard.negated
+
+    def read(m: Machine) -> Any:
+        b = m.concrete(m.regs[slot], "branch")
+        return ~b if negated else b
+
+    return read
+
+
+def _branch(
+    decoder: Decoder, instr: Instr, target: int, follow: int
+) -> Callable[[Machine], Outcome]:
+    guard = _guard(decoder, instr.guard)
+    if guard is None:
+        return lambda m: target
+    return lambda m: _split(m, guard(m), target, follow)
+
+
+def _exit(decoder: Decoder, instr: Instr, name: str, follow: int) -> Callable[[Machine], Outcome]:
+    guard = _guard(decoder, instr.guard)
+
+    def end(m: Machine) -> Outcome:
+        group = m.group()
+        leaving = group if guard is None else np.broadcast_to(guard(m), group.shape) & group
+        if name == "trap" and leaving.any():
+            raise Unsupported("trap", "a trap is reached")
+        m.exit(leaving)
+        return [(follow, group & ~leaving)] if guard is not None else []
+
+    return end
+
+
+def _barrier(
+    decoder: Decoder, instr: Instr, name: str, follow: int
+) -> Callable[[Machine], Outcome]:
+    guard = _guard(decoder, instr.guard)
+    ops = instr.operands
+    ident = decoder.integer(ops[0], 4)
+    count = decoder.integer(ops[1], 4) if len(ops) > 1 else None
+
+    def number(m: Machine, slot: int) -> Any:
+        x = m.integer(m.regs[slot], 4)
+        if x.u is not None:
+            m.fault("undefined.barrier", m.group() & x.u, "a barrier's operand is undefined")
+        return x.a
+
+    def arrive(m: Machine) -> Outcome:
+        if name == "bar.warp":
+            passed = m.barriers.warp(number(m, ident), follow)
+        else:
+            threads = np.zeros(1, np.int64) if count is None else number(m, count)
+            passed = m.barriers.sync(
+                number(m, ident).astype(np.int64), threads.astype(np.int64), follow
+            )
+        return [] if passed is None else passed
+
+    if guard is None:
+        return arrive
+
+    def end(m: Machine) -> Outcome:
+        group = m.group()
+        here = np.broadcast_to(guard(m), group.shape) & group
+        m.send(follow, group & ~here)
+        if here.any():
+            m.enter(here)
+            outcome = arrive(m)
+            if not isinstance(outcome, list):
+                m.send(outcome, here)
+        return []
+
+    return end

@@ -1,0 +1,89 @@
+"""One kernel executed over a whole grid: outputs and faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kcheck.canon.domain import Domain
+from kcheck.canon.real import Reals
+from kcheck.launch import Launch, Tensor
+from kcheck.ptx_frontend.kernel import Kernel
+from kcheck.ptx_frontend.tree import Instr
+from kcheck.semantics.machine import Fault, Machine
+from kcheck.semantics.memory import Memory
+from kcheck.semantics.values import Unsupported
+
+# Lanes that run together: enough to hide Python's overhead, few enough for the cache.
+BATCH = 4096
+
+
+class Refused(Exception):
+    """The executor does not understand an instruction; names it and the place."""
+
+    def __init__(self, form: str, message: str, instr: Instr) -> None:
+        self.form = form
+        self.message = message
+        self.instr = instr
+        super().__init__(f"unsupported.{form}: {message} ({instr.span})")
+
+
+@dataclass
+class Execution:
+    """What a run leaves: the memory of each tensor, the faults, and figures.
+
+    `ctas`: numbers of the CTAs that ran.
+    """
+
+    kernel: Kernel
+    launch: Launch
+    reals: Reals[Any]
+    memories: dict[str, Memory]
+    faults: list[Fault]
+    ctas: list[int]
+    instructions: int
+    origins: dict[int, int]
+
+    def tensor(self, name: str) -> Tensor:
+        """The launch's buffer of a name."""
+        return self.launch.buffers[name]
+
+
+def execute(
+    kernel: Kernel,
+    launch: Launch,
+    domain: Domain[Any],
+    *,
+    ctas: list[int] | None = None,
+    progress: Callable[[float], None] | None = None,
+    batch: int = BATCH,
+) -> Execution:
+    """Run the grid (or these CTAs) with inputs from the domain.
+
+    Raises Refused for what is not supported, and what the domain raises.
+    """
+    chosen = list(range(launch.ctas)) if ctas is None else ctas
+    machine = Machine(kernel, launch, domain)
+    step = max(batch // machine.threads, 1)
+    for start in range(0, len(chosen), step):
+        if progress is not None:
+            progress(start / len(chosen))
+        try:
+            machine.run(np.array(chosen[start : start + step], np.int64))
+        except Unsupported as error:
+            instr = kernel.code[machine.at]
+            raise Refused(error.form, error.message, instr) from error
+    items = machine.regions.items
+    return Execution(
+        kernel,
+        launch,
+        machine.reals,
+        {name: items[ident].memory for name, ident in machine.regions.tensors.items()},
+        list(machine.faults.values()),
+        chosen,
+        machine.executed,
+        machine.reals.origins,
+    )

@@ -1,0 +1,414 @@
+"""Builders of float arithmetic over the reals (DESIGN.md 6): rounding and .ftz mean nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from kcheck.canon.constants import FINITE, NAN, NAN_DIV, NINF, PINF, UNDEF, UNKNOWN
+from kcheck.canon.real import CONST, SYM, Real
+from kcheck.ptx_frontend.tree import Instr, Operand, Pair
+from kcheck.semantics import integers
+from kcheck.semantics.decode import Builder, Decoder, put
+from kcheck.semantics.integer_builders import predicate_writer
+from kcheck.semantics.machine import Machine, Step
+from kcheck.semantics.predicates import as_number, combine, negate
+from kcheck.semantics.values import FMT_BYTES, UNSIGNED, Int, Packed, Pred, Unsupported
+
+Slots = dict[str, str]
+R = Real[Any]
+Function = Callable[..., R]
+
+# Adding a constant this large to data is meant to round it (1.5 * 2^23 and its like).
+MAGIC = {"f32": 2**22, "f64": 2**51, "f16": 2**10}
+# largest finite numbers, where .satfinite clamps
+LARGEST = {
+    "f16": Fraction(65504),
+    "bf16": Fraction(0xFF) * Fraction(2) ** 120,
+}
+
+
+def _check_magic(m: Machine, fmt: str, x: R, y: R) -> None:
+    """Refuse a sum of symbolic data and a large constant."""
+    if (x.kind == SYM and y.kind == SYM) or (x.kind == CONST and y.kind == CONST):
+        return
+    limit = MAGIC.get(fmt)
+    if limit is None:
+        return
+    for known, data in ((x, y), (y, x)):
+        if known.c is None:
+            continue
+        used = np.unique(known.c)
+        large = [i for i in used if i >= FINITE and abs(m.reals.constants.values[i]) >= limit]
+        if not large:
+            continue
+        lanes = np.isin(known.c, large) & m.symbolic_lanes(data)
+        if (lanes if m.mask is None else lanes & m.mask).any():
+            raise Unsupported(
+                "magic-rounding",
+                f"a constant of magnitude {float(limit):g} or more is added to data",
+            )
+
+
+def _add(m: Machine, fmt: str, x: R, y: R) -> R:
+    if x.kind != SYM or y.kind != SYM:
+        _check_magic(m, fmt, x, y)
+    return m.reals.add(x, y)
+
+
+def _sub(m: Machine, fmt: str, x: R, y: R) -> R:
+    if x.kind != SYM or y.kind != SYM:
+        _check_magic(m, fmt, x, y)
+    return m.reals.sub(x, y)
+
+
+def _fma(m: Machine, fmt: str, x: R, y: R, z: R) -> R:
+    if z.kind != SYM:
+        product = m.reals.mul(x, y)
+        _check_magic(m, fmt, product, z)
+        return m.reals.add(product, z)
+    return m.reals.fma(x, y, z)
+
+
+def _rsqrt(m: Machine, fmt: str, x: R) -> R:
+    return m.reals.rcp(m.reals.function("sqrt", x))
+
+
+def _atom(name: str) -> Callable[[Machine, str, R], R]:
+    return lambda m, fmt, x: m.reals.function(name, x)
+
+
+# form -> function of (machine, format, sources); the slots sat, relu and NaN are applied around
+FUNCTIONS: dict[str, Function] = {
+    "add": _add,
+    "sub": _sub,
+    "mul": lambda m, fmt, x, y: m.reals.mul(x, y),
+    "fma": _fma,
+    "div": lambda m, fmt, x, y: m.reals.div(x, y),
+    "rcp": lambda m, fmt, x: m.reals.rcp(x),
+    "sqrt": _atom("sqrt"),
+    "rsqrt": _rsqrt,
+    "ex2": lambda m, fmt, x: m.reals.exp2(x),
+    "lg2": _atom("lg2"),
+    "sin": _atom("sin"),
+    "cos": _atom("cos"),
+    "tanh": _atom("tanh"),
+    "neg": lambda m, fmt, x: m.reals.neg(x),
+    "abs": lambda m, fmt, x: m.reals.abs(x),
+    "min": lambda m, fmt, x, y: m.reals.minimum(x, y),
+    "max": lambda m, fmt, x, y: m.reals.maximum(x, y),
+    "min.NaN": lambda m, fmt, x, y: m.reals.minimum(x, y, nan=True),
+    "max.NaN": lambda m, fmt, x, y: m.reals.maximum(x, y, nan=True),
+}
+
+
+def _function(op: str, slots: Slots) -> Function:
+    """The row's function with its saturation."""
+    fn = FUNCTIONS[f"{op}.NaN" if slots.get("NaN") else op]
+    if slots.get("sat"):
+        return lambda m, fmt, *xs: m.reals.clamp(fn(m, fmt, *xs), 0, 1)
+    if slots.get("relu"):
+        return lambda m, fmt, *xs: m.reals.relu(fn(m, fmt, *xs))
+    return fn
+
+
+def _scalar(dst: int, sources: list[int], fmt: str, fn: Function) -> Step:
+    """A step on floats of one format."""
+
+    def run(m: Machine) -> None:
+        regs = m.regs
+        xs = []
+        for s in sources:
+            x = regs[s]
+            if type(x) is not Real or x.fmt != fmt or x.u is not None:
+                x = m.real(x, fmt)
+            xs.append(x)
+        m.reals.at = m.at
+        result = fn(m, fmt, *xs)
+        result.fmt = fmt
+        regs[dst] = result if m.mask is None else m.merge(regs[dst], result)
+
+    return run
+
+
+def _pair(dst: int, sources: list[int], fmt: str, fn: Function) -> Step:
+    """A step on both halves of 32-bit registers."""
+
+    def run(m: Machine) -> None:
+        pairs = [m.halves(m.regs[s]) for s in sources]
+        m.reals.at = m.at
+        out = []
+        for i in range(2):
+            result = fn(m, fmt, *[m.real(pair[i], fmt) for pair in pairs])
+            result.fmt = fmt
+            out.append(result)
+        put(m, dst, Packed(out[0], out[1]))
+
+    return run
+
+
+def _arithmetic(op: str) -> Builder:
+    def build(d: Decoder, instr: Instr, slots: Slots) -> Step:
+        fn = _function(op, slots)
+        t = slots["type"]
+        dst = d.dest(instr.operands[0])
+        if t.endswith("x2"):
+            fmt = t[:-2]
+            return _pair(dst, [d.integer(o, 4) for o in instr.operands[1:]], fmt, fn)
+        return _scalar(dst, [float_source(d, o, t) for o in instr.operands[1:]], t, fn)
+
+    return build
+
+
+def float_source(d: Decoder, op: Operand, fmt: str) -> int:
+    """A float operand; a 16-bit literal stands for its bits."""
+    return d.integer(op, 2) if FMT_BYTES[fmt] == 2 else d.real(op, fmt)
+
+
+# comparison
+
+_ORDERED = {"equ": "eq", "neu": "ne", "ltu": "lt", "leu": "le", "gtu": "gt", "geu": "ge"}
+
+
+def compare(m: Machine, cmp: str, x: R, y: R) -> Pred:
+    """setp on floats (PTX ISA 9.7.6, floating-point comparisons)."""
+    if cmp in ("num", "nan"):
+        ids = np.stack(np.broadcast_arrays(m.reals.ids(x), m.reals.ids(y)))
+        isnan = np.isin(ids, (NAN, NAN_DIV)).any(0)
+        bad = np.isin(ids, (UNDEF, UNKNOWN)).any(0)
+        return Pred(isnan if cmp == "nan" else ~isnan, None, None, bad if bad.any() else None)
+    known, v = m.reals.compare(_ORDERED.get(cmp, cmp), cmp in _ORDERED, x, y)
+    if (known == 3).any():
+        lanes = np.broadcast_to(known == 3, (m.lanes,))
+        if (lanes if m.mask is None else lanes & m.mask).any():
+            raise Unsupported("infinity", "a comparison of a value that met an infinity")
+    undefined = known == 2
+    symbolic = known < 0
+    return Pred(
+        known == 1,
+        symbolic if symbolic.any() else None,
+        v,
+        undefined if undefined.any() else None,
+    )
+
+
+def _float_setp(d: Decoder, instr: Instr, slots: Slots) -> Step:
+    fmt, cmp = slots["type"], slots["cmp"]
+    a, b = (float_source(d, o, fmt) for o in instr.operands[1:3])
+    write = predicate_writer(d, instr.operands[0], instr.operands[3:], slots.get("bool", ""))
+
+    def run(m: Machine) -> None:
+        m.reals.at = m.at
+        write(m, compare(m, cmp, m.real(m.regs[a], fmt), m.real(m.regs[b], fmt)))
+
+    return run
+
+
+def _half2_setp(d: Decoder, instr: Instr, slots: Slots) -> Step:
+    fmt, cmp = slots["type"][:-2], slots["cmp"]
+    target = instr.operands[0]
+    if not isinstance(target, Pair):
+        raise Unsupported("operand", "setp on halves needs p|q")
+    first, second = d.dest(target.first), d.dest(target.second)
+    a, b = (d.integer(o, 4) for o in instr.operands[1:])
+
+    def run(m: Machine) -> None:
+        xs, ys = m.halves(m.regs[a]), m.halves(m.regs[b])
+        for slot, x, y in zip((first, second), xs, ys, strict=True):
+            put(m, slot, compare(m, cmp, m.real(x, fmt), m.real(y, fmt)))
+
+    return run
+
+
+def _float_set(d: Decoder, instr: Instr, slots: Slots) -> Step:
+    fmt = slots["type"]
+    a, b = (float_source(d, o, fmt) for o in instr.operands[1:3])
+    other = d.predicate(instr.operands[3]) if len(instr.operands) > 3 else None
+    dst = d.dest(instr.operands[0])
+
+    def run(m: Machine) -> None:
+        p = compare(m, slots["cmp"], m.real(m.regs[a], fmt), m.real(m.regs[b], fmt))
+        if other is not None:
+            c = m.predicate(m.regs[other[0]])
+            p = combine(m, slots["bool"], p, negate(m, c) if other[1] else c)
+        put(m, dst, as_number(m, p, slots["dtype"]))
+
+    return run
+
+
+def _testp(d: Decoder, instr: Instr, slots: Slots) -> Step:
+    fmt = slots["type"]
+    a, dst = d.real(instr.operands[1], fmt), d.dest(instr.operands[0])
+    test = slots["test"]
+
+    def run(m: Machine) -> None:
+        ids = m.reals.ids(m.real(m.regs[a], fmt))
+        infinite, nan = np.isin(ids, (PINF, NINF)), np.isin(ids, (NAN, NAN_DIV))
+        b = {
+            "finite": ~infinite & ~nan,
+            "infinite": infinite,
+            "notanumber": nan,
+            "number": ~nan,
+        }[test]
+        bad = np.isin(ids, (UNDEF, UNKNOWN))
+        put(m, dst, Pred(b, None, None, bad if bad.any() else None))
+
+    return run
+
+
+def _copysign(d: Decoder, instr: Instr, slots: Slots) -> Step:
+    """copysign d, a, b: the magnitude of b with the sign of a."""
+    fmt = slots["type"]
+    a, b = (d.real(o, fmt) for o in instr.operands[1:])
+    dst = d.dest(instr.operands[0])
+    w = FMT_BYTES[fmt]
+
+    def run(m: Machine) -> None:
+        sign = integers.view(m.integer(m.regs[a], w).a, "s") < 0
+        size = m.reals.abs(m.real(m.regs[b], fmt))
+        result = m.reals.where(np.asarray(sign), m.reals.neg(size), size)
+        result.fmt = fmt
+        put(m, dst, result)
+
+    return run
+
+
+# conversions
+
+_ROUND = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
+
+
+def _converted(fn: Callable[[Machine, R], R], fmt: str, target: str) -> Callable[..., Step]:
+    def make(dst: int, source: int) -> Step:
+        def run(m: Machine) -> None:
+            m.reals.at = m.at
+            x = fn(m, m.real(m.regs[source], fmt))
+            result: R = Real(x.v, x.c, x.kind, target)
+            put(m, dst, result)
+
+        return run
+
+    return make
+
+
+def _cvt_float(d: Decoder, instr: Instr, slots: Slots) -> Step:
+    source, target = slots["s"], {"tf32": "f32"}.get(slots["d"], slots["d"])
+    rounding = _ROUND.get(slots.get("rnd", ""))
+
+    def fn(m: Machine, x: R) -> R:
+        x = m.reals.function(rounding, x) if rounding else x
+        x = m.reals.clamp(x, 0, 1) if slots.get("sat") else x
+        x = _satfinite(m, x, target) if slots.get("satfinite") else x
+        return m.reals.relu(x) if slots.get("relu") else x
+
+    make = _converted(fn, source, target)
+    return make(d.dest(instr.operands[0]), float_source(d, instr.operands[1], source))
+
+
+def _satfinite(m: Machine, x: R, fmt: str) -> R:
+    """Clamp to the largest finite number; NaN stays."""
+    low, high = m.reals.constant(-LARGEST[fmt]), m.reals.constant(LARGEST[fmt])
+    return m.reals.minimum(m.reals.maximum(x, low, nan=True), high, nan=True)
+
+
+def _cvt_half2(d: Decoder, instr: Instr, slots: Slots) -> Step:
+    """cvt d, a, b: a becomes the upper half (PTX ISA 9.7.9, cvt)."""
+    fmt = slots["d"][:-2]
+    dst = d.dest(instr.operands[0])
+    a, b = (d.real(o, "f32") for o in instr.operands[1:])
+
+    def run(m: Machine) -> None:
+        out = []
+        for s in (b, a):
+            x = m.real(m.regs[s], "f32")
+            x = _satfinite(m, x, fmt) if slots["satfinite"] else x
+            x = m.reals.relu(x) if slots["relu"] else x
+            out.append(Real(x.v, x.c, x.kind, fmt))
+        put(m, dst, Packed(out[0], out[1]))
+
+    return run
+
+
+def _cvt_from_int(d: Decoder, instr: Instr, slots: Slots) -> Step:
+    source, fmt = slots["s"], slots["d"]
+    a = d.integer(instr.operands[1], integers.width(source))
+    dst = d.dest(instr.operands[0])
+
+    def run(m: Machine) -> None:
+        x = m.integer(m.regs[a], integers.width(source))
+        numbers = integers.view(x.a, source)
+        used, index = np.unique(numbers, return_inverse=True)
+        intern = m.reals.constants.intern
+        ids = np.array([intern(Fraction(int(n))) for n in used], np.int32)[index]
+        ids = ids.reshape(numbers.shape)
+        if x.u is not None:
+            ids = np.where(x.u, UNDEF, ids).astype(np.int32)
+        result = m.reals.from_ids(ids)
+        result = m.reals.clamp(result, 0, 1) if slots["sat"] else result
+        result.fmt = fmt
+        put(m, dst, result)
+
+    return run
+
+
+def _cvt_to_int(d: Decoder, instr: Instr, slots: Slots) -> Step:
+    fmt, target = slots["s"], slots["d"]
+    a = float_source(d, instr.operands[1], fmt)
+    dst = d.dest(instr.operands[0])
+    register = d.bytes_of(instr.operands[0])
+
+    def run(m: Machine) -> None:
+        x = m.reals.function(_ROUND[slots["rnd"]], m.real(m.regs[a], fmt))
+        ids = m.reals.ids(x)
+        symbolic = m.symbolic_lanes(x)
+        if (symbolic if m.mask is None else symbolic & m.mask).any():
+            raise Unsupported("symbolic-int", "a tensor value is converted to an integer")
+        put(m, dst, integer_of(m, ids, target, register))
+
+    return run
+
+
+def integer_of(m: Machine, ids: Any, target: str, register: int) -> Int:
+    """Constants as integers, clamped to the type; NaN gives 0 (PTX ISA 9.7.9, cvt)."""
+    w = integers.width(target)
+    signed = integers.is_signed(target)
+    low, high = (-(1 << 8 * w - 1), (1 << 8 * w - 1) - 1) if signed else (0, (1 << 8 * w) - 1)
+    used, index = np.unique(ids, return_inverse=True)
+    special = {PINF: high, NINF: low}
+    numbers = [
+        special.get(int(i), 0)
+        if i < FINITE
+        else min(max(int(m.reals.constants.values[i]), low), high)
+        for i in used
+    ]
+    keep = (1 << 8 * register) - 1
+    bits = np.array([n & keep for n in numbers], np.uint64)[index].reshape(ids.shape)
+    bad = np.isin(ids, (UNDEF, UNKNOWN))
+    return Int(bits.astype(UNSIGNED[register]), None, bad if bad.any() else None)
+
+
+FLOAT_BUILDERS: dict[str, Builder] = {
+    **{f"float.{op}": _arithmetic(op) for op in FUNCTIONS if "." not in op},
+    **{
+        f"half.{op}": _arithmetic(op)
+        for op in ("add", "sub", "mul", "fma", "ex2", "tanh", "neg", "abs", "min", "max")
+    },
+    "float.setp": _float_setp,
+    "float.setp.bool": _float_setp,
+    "half2.setp": _half2_setp,
+    "float.set": _float_set,
+    "float.set.bool": _float_set,
+    "float.testp": _testp,
+    "float.copysign": _copysign,
+    "cvt.float": _cvt_float,
+    "cvt.relu": _cvt_float,
+    "cvt.satfinite": _cvt_float,
+    "cvt.integral": _cvt_float,
+    "cvt.tf32": _cvt_float,
+    "cvt.half2": _cvt_half2,
+    "cvt.int.float": _cvt_from_int,
+    "cvt.float.int": _cvt_to_int,
+}

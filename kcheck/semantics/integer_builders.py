@@ -1,0 +1,497 @@
+"""Builders of integer instructions: one row each, all elementwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kcheck.ptx_frontend.tree import Imm, Instr, Operand, Pair
+from kcheck.semantics import integers as ops
+from kcheck.semantics.decode import Builder, Decoder, put
+from kcheck.semantics.machine import Machine, Step
+from kcheck.semantics.predicates import as_number, combine, negate
+from kcheck.semantics.tricks import TRICKS, resized
+from kcheck.semantics.values import UNSIGNED, Array, Int, Pred, Unsupported, either, join, minus
+
+Slots = dict[str, str]
+# (bytes of each source, bytes of the result, function, what becomes of the region)
+Spec = tuple[tuple[int, ...], int, Callable[..., Array], Any]
+
+
+def _same(n: int, fn: Callable[..., Array], region: Any = None) -> Callable[[Slots], Spec]:
+    """`n` sources and a result of the instruction's type; fn takes arrays and the type."""
+
+    def spec(slots: Slots) -> Spec:
+        t = slots["type"]
+        return (ops.width(t),) * n, ops.width(t), lambda *a: fn(*a, t), region
+
+    return spec
+
+
+def _signed_min(x: Array, y: Array, t: str) -> Array:
+    return ops.bits(np.minimum(ops.view(x, t), ops.view(y, t)))
+
+
+def _signed_max(x: Array, y: Array, t: str) -> Array:
+    return ops.bits(np.maximum(ops.view(x, t), ops.view(y, t)))
+
+
+def _int64(x: Array) -> Array:
+    return ops.view(x, "s").astype(np.int64)
+
+
+def _mul(slots: Slots) -> Callable[[Array, Array], Array]:
+    t = slots["type"]
+    if slots["mode"] == "hi":
+        return lambda x, y: ops.mul_hi(x, y, t)
+    return lambda x, y: x * y
+
+
+def _mul_spec(slots: Slots) -> Spec:
+    w = ops.width(slots["type"])
+    return (w, w), w, _mul(slots), None
+
+
+def _mad_spec(slots: Slots) -> Spec:
+    w = ops.width(slots["type"])
+    mul = _mul(slots)
+    return (w, w, w), w, lambda x, y, z: mul(x, y) + z, "c"
+
+
+def _wide_spec(slots: Slots) -> Spec:
+    t = slots["type"]
+    w = ops.width(t)
+    return (w, w), 2 * w, lambda x, y: ops.mul_wide(x, y, t), None
+
+
+def _mad_wide_spec(slots: Slots) -> Spec:
+    t = slots["type"]
+    w = ops.width(t)
+    return (w, w, 2 * w), 2 * w, lambda x, y, z: ops.mul_wide(x, y, t) + z, "c"
+
+
+def _mad_sat_spec(slots: Slots) -> Spec:
+    def fn(x: Array, y: Array, z: Array) -> Array:
+        return ops.saturate(_int64(ops.mul_hi(x, y, "s32")) + _int64(z), "s32")
+
+    return (4, 4, 4), 4, fn, None
+
+
+def _mul24(slots: Slots) -> Callable[[Array, Array], Array]:
+    t = slots["type"]
+    shift = np.uint64(16 if slots.get("mode") != "lo" else 0)
+    return lambda x, y: (ops.mul24(x, y, t) >> shift).astype(np.uint32)
+
+
+def _mad24_sat_spec(slots: Slots) -> Spec:
+    mul = _mul24(slots)
+
+    def fn(x: Array, y: Array, z: Array) -> Array:
+        return ops.saturate(_int64(mul(x, y)) + _int64(z), "s32")
+
+    return (4, 4, 4), 4, fn, None
+
+
+def _sad(x: Array, y: Array, z: Array, t: str) -> Array:
+    a, b = ops.view(x, t), ops.view(y, t)
+    return z + np.where(a < b, y - x, x - y)
+
+
+def _two(size_a: int, size_b: int, result: int, fn: Callable[..., Array]) -> Callable[..., Spec]:
+    return lambda slots: ((size_a, size_b), result, fn, None)
+
+
+def _neg(x: Array, t: str) -> Array:
+    return (~x) + UNSIGNED[x.itemsize](1)
+
+
+def _bit(fn: Callable[..., Array], n: int = 2, region: Any = "join") -> Callable[[Slots], Spec]:
+    return _same(n, lambda *a: fn(*a[:-1]), region)
+
+
+def _shift(slots: Slots) -> Spec:
+    t = slots["type"]
+    return (ops.width(t), 4), ops.width(t), lambda x, n: ops.shift_right(x, n, t), None
+
+
+def _bfe(slots: Slots) -> Spec:
+    t = slots["type"]
+    w = ops.width(t)
+    return (w, 4, 4), w, lambda x, p, n: ops.extract_field(x, p, n, t), None
+
+
+def _bfi(slots: Slots) -> Spec:
+    w = ops.width(slots["type"])
+    return (w, w, 4, 4), w, ops.insert_field, None
+
+
+def _count(fn: Callable[[Array], Array]) -> Callable[[Slots], Spec]:
+    return lambda slots: ((ops.width(slots["type"]),), 4, fn, None)
+
+
+def _bfind(slots: Slots) -> Spec:
+    t, amount = slots["type"], bool(slots["shiftamt"])
+    return (ops.width(t),), 4, lambda x: ops.bfind(x, t, amount), None
+
+
+def _szext(slots: Slots) -> Spec:
+    t, mode = slots["type"], slots["mode"]
+    return (4, 4), 4, lambda x, n: ops.sign_extend(x, n, t, mode), None
+
+
+def _dp(slots: Slots) -> Spec:
+    a, b = slots["atype"], slots["btype"]
+    lanes = {"": (0, 1, 2, 3), "lo": (0, 1), "hi": (2, 3)}[slots.get("mode", "")]
+    return (4, 4, 4), 4, lambda x, y, z: ops.dot(x, y, z, a, b, lanes), None
+
+
+def _pack16(slots: Slots) -> Spec:
+    t = slots["d"]
+
+    def fn(x: Array, y: Array) -> Array:
+        hi, lo = (ops.saturate(_int64(v), t).astype(np.uint32) for v in (x, y))
+        return hi << np.uint32(16) | lo
+
+    return (4, 4), 4, fn, None
+
+
+def _pack8(slots: Slots) -> Spec:
+    t = slots["d"]
+
+    def fn(x: Array, y: Array, z: Array) -> Array:
+        hi, lo = (ops.saturate(_int64(v), t).astype(np.uint32) for v in (x, y))
+        return z << np.uint32(16) | hi << np.uint32(8) | lo
+
+    return (4, 4, 4), 4, fn, None
+
+
+SPECS: dict[str, Callable[[Slots], Spec]] = {
+    "int.add": _same(2, lambda x, y, t: x + y, "join"),
+    "int.sub": _same(2, lambda x, y, t: x - y, "minus"),
+    "int.add.sat": _same(2, lambda x, y, t: ops.saturate(_int64(x) + _int64(y), t)),
+    "int.sub.sat": _same(2, lambda x, y, t: ops.saturate(_int64(x) - _int64(y), t)),
+    "int.mul": _mul_spec,
+    "int.mad": _mad_spec,
+    "int.mul.wide": _wide_spec,
+    "int.mad.wide": _mad_wide_spec,
+    "int.mad.sat": _mad_sat_spec,
+    "int.mul24": lambda s: ((4, 4), 4, _mul24(s), None),
+    "int.mad24": lambda s: ((4, 4, 4), 4, lambda x, y, z: _mul24(s)(x, y) + z, "c"),
+    "int.mad24.sat": _mad24_sat_spec,
+    "int.sad": _same(3, _sad),
+    "int.abs": _same(1, lambda x, t: ops.magnitude(x)),
+    "int.neg": _same(1, _neg),
+    "int.min": _same(2, _signed_min, "join"),
+    "int.max": _same(2, _signed_max, "join"),
+    "int.popc": _count(ops.popcount),
+    "int.clz": _count(ops.leading_zeros),
+    "int.bfind": _bfind,
+    "int.fns": lambda s: ((4, 4, 4), 4, ops.find_nth, None),
+    "int.brev": _bit(ops.reverse_bits, 1, None),
+    "int.bfe": _bfe,
+    "int.bfi": _bfi,
+    "int.szext": _szext,
+    "int.bmsk": lambda s: ((4, 4), 4, lambda x, y: ops.bit_mask(x, y, s["mode"]), None),
+    "int.dp4a": _dp,
+    "int.dp2a": _dp,
+    "bit.and": _bit(np.bitwise_and),
+    "bit.or": _bit(np.bitwise_or),
+    "bit.xor": _bit(np.bitwise_xor),
+    "bit.not": _bit(np.bitwise_not, 1, None),
+    "bit.cnot": _bit(lambda x: (x == 0).astype(x.dtype), 1, None),
+    "bit.shl": lambda s: ((ops.width(s["type"]), 4), ops.width(s["type"]), ops.shift_left, None),
+    "bit.shr": _shift,
+    "bit.shf": lambda s: (
+        (4, 4, 4),
+        4,
+        lambda x, y, n: ops.funnel(x, y, n, s["dir"], s["mode"]),
+        None,
+    ),
+    "bit.prmt": lambda s: ((4, 4, 4), 4, lambda x, y, n: ops.permute(x, y, n, s["mode"]), None),
+    "cvt.pack": _pack16,
+    "cvt.pack8": _pack8,
+}
+
+
+def region_of(rule: Any, xs: list[Int]) -> Any:
+    """What becomes of the regions of the sources."""
+    if rule == "join":
+        p = None
+        for x in xs:
+            p = join(p, x.p)
+        return p
+    if rule == "minus":
+        return minus(xs[0].p, xs[1].p)
+    return xs[-1].p if rule == "c" else None
+
+
+def elementwise(dst: int, sources: list[int], spec: Spec, trick: Any) -> Step:
+    """A step that applies a function lane by lane.
+
+    `trick`: what to try when a source is no concrete integer; it returns None if it does not
+    apply (then the sources must be readable as integers).
+    """
+    sizes, _, fn, rule = spec
+
+    def slow(m: Machine) -> Any:
+        regs = m.regs
+        if trick is not None:
+            result = trick(m, [regs[s] for s in sources])
+            if result is not None:
+                return result
+        xs = [m.integer(regs[s], w) for s, w in zip(sources, sizes, strict=True)]
+        u = None
+        for x in xs:
+            u = either(u, x.u)
+        return Int(fn(*[x.a for x in xs]), region_of(rule, xs), u)
+
+    if len(sources) == 2:
+        return _binary(dst, sources, sizes, fn, rule, slow)
+
+    def run(m: Machine) -> None:
+        regs = m.regs
+        xs = [regs[s] for s in sources]
+        for x, w in zip(xs, sizes, strict=True):
+            if type(x) is not Int or x.u is not None or x.p is not None or x.a.itemsize != w:
+                result = slow(m)
+                break
+        else:
+            result = Int(fn(*[x.a for x in xs]))
+        regs[dst] = result if m.mask is None else m.merge(regs[dst], result)
+
+    return run
+
+
+def _binary(
+    dst: int,
+    sources: list[int],
+    sizes: tuple[int, ...],
+    fn: Callable[..., Array],
+    rule: Any,
+    slow: Callable[[Machine], Any],
+) -> Step:
+    ia, ib = sources
+    wa, wb = sizes
+
+    def run(m: Machine) -> None:
+        regs = m.regs
+        x, y = regs[ia], regs[ib]
+        if (
+            type(x) is Int
+            and type(y) is Int
+            and (x.u is None or x.u is m.notmask)
+            and (y.u is None or y.u is m.notmask)
+            and x.a.itemsize == wa
+            and y.a.itemsize == wb
+        ):
+            p = None if x.p is None and y.p is None else region_of(rule, [x, y])
+            result = Int(fn(x.a, y.a), p)
+        else:
+            result = slow(m)
+        regs[dst] = result if m.mask is None else m.merge(regs[dst], result)
+
+    return run
+
+
+def _elementwise_builder(name: str) -> Builder:
+    make = SPECS[name]
+    trick = TRICKS.get(name)
+
+    def build(d: Decoder, instr: Instr, slots: Slots) -> Step:
+        if slots.get("type") == "pred":
+            return predicate_logic(d, instr, name)
+        spec = make(slots)
+        sources = [d.integer(op, w) for op, w in zip(instr.operands[1:], spec[0], strict=True)]
+        return elementwise(d.dest(instr.operands[0]), sources, spec, trick)
+
+    return build
+
+
+def _lop3(d: Decoder, instr: Instr, slots: Slots) -> Step:
+    table = instr.operands[4]
+    if not isinstance(table, Imm):
+        raise Unsupported("operand", "the table of lop3 must be a literal")
+    sources = [d.integer(op, 4) for op in instr.operands[1:4]]
+    spec: Spec = ((4, 4, 4), 4, lambda a, b, c: ops.logic3(a, b, c, table.value), "join")
+    return elementwise(d.dest(instr.operands[0]), sources, spec, None)
+
+
+def _division(remainder: bool) -> Builder:
+    def build(d: Decoder, instr: Instr, slots: Slots) -> Step:
+        t = slots["type"]
+        w = ops.width(t)
+        a, b = (d.integer(op, w) for op in instr.operands[1:])
+        dst = d.dest(instr.operands[0])
+        fn = ops.remainder if remainder else ops.divide
+
+        def run(m: Machine) -> None:
+            x, y = m.integer(m.regs[a], w), m.integer(m.regs[b], w)
+            u = either(x.u, y.u)
+            zero = y.a == 0
+            if zero.any():  # the result is not specified
+                u = either(u, zero)
+            put(m, dst, Int(fn(x.a, y.a, t), None, u))
+
+        return run
+
+    return build
+
+
+def _carry(name: str) -> Builder:
+    """add.cc, addc, sub.cc, subc, mad.cc, madc: the carry flag is a register of the machine."""
+    subtract = "sub" in name
+    reads = name.endswith("c") and not name.endswith(".cc")
+
+    def build(d: Decoder, instr: Instr, slots: Slots) -> Step:
+        w = ops.width(slots["type"])
+        sources = [d.integer(op, w) for op in instr.operands[1:]]
+        dst = d.dest(instr.operands[0])
+        mul = _mul(slots) if len(sources) == 3 else None
+        writes = name.endswith(".cc") or bool(slots.get("cc"))
+
+        def run(m: Machine) -> None:
+            xs = [m.integer(m.regs[s], w) for s in sources]
+            u = None
+            for x in xs:
+                u = either(u, x.u)
+            a, b = (xs[0].a, xs[1].a) if mul is None else (mul(xs[0].a, xs[1].a), xs[2].a)
+            carry = m.integer(m.carry, w) if reads else Int(np.zeros(1, UNSIGNED[w]))
+            u = either(u, carry.u)
+            first = a - b if subtract else a + b
+            total = first - carry.a if subtract else first + carry.a
+            if subtract:
+                out = (a < b) | (first < carry.a)
+            else:
+                out = (first < a) | (total < first)
+            put(m, dst, Int(total, None, u))
+            if writes:
+                flag = Int(out.astype(np.uint32), None, u)
+                m.carry = flag if m.mask is None else m.merge(m.carry, flag)
+
+        return run
+
+    return build
+
+
+def _setp(d: Decoder, instr: Instr, slots: Slots) -> Step:
+    t = slots["type"]
+    w = ops.width(t)
+    a, b = d.integer(instr.operands[1], w), d.integer(instr.operands[2], w)
+    compare = ops.COMPARE[slots["cmp"]]
+    number = "u" + t[1:] if slots["cmp"] in ("lo", "ls", "hi", "hs") else t
+    write = predicate_writer(d, instr.operands[0], instr.operands[3:], slots.get("bool", ""))
+
+    def run(m: Machine) -> None:
+        x, y = m.regs[a], m.regs[b]
+        if type(x) is not Int or x.u is not None or x.a.itemsize != w:
+            x = m.integer(x, w)
+        if type(y) is not Int or y.u is not None or y.a.itemsize != w:
+            y = m.integer(y, w)
+        result = compare(ops.view(x.a, number), ops.view(y.a, number))
+        write(m, Pred(result, None, None, either(x.u, y.u)))
+
+    return run
+
+
+def predicate_writer(
+    d: Decoder, target: Operand, extra: tuple[Operand, ...], boolean: str
+) -> Callable[[Machine, Pred], None]:
+    """Writes a comparison to `p` or `p|q` (q gets its negation), combined with a predicate."""
+    first = d.dest(target.first if isinstance(target, Pair) else target)
+    second = d.dest(target.second) if isinstance(target, Pair) else None
+    other = d.predicate(extra[0]) if extra else None
+
+    def write(m: Machine, p: Pred) -> None:
+        both = (p,) if second is None else (p, negate(m, p))
+        if other is not None:
+            c = m.predicate(m.regs[other[0]])
+            c = negate(m, c) if other[1] else c
+            both = tuple(combine(m, boolean, x, c) for x in both)
+        put(m, first, both[0])
+        if second is not None:
+            put(m, second, both[1])
+
+    return write
+
+
+def predicate_logic(d: Decoder, instr: Instr, name: str) -> Step:
+    """and, or, xor, not of predicates."""
+    dst = d.dest(instr.operands[0])
+    slots = [d.predicate(op) for op in instr.operands[1:]]
+    op = name.partition(".")[2]
+
+    def run(m: Machine) -> None:
+        ps = [m.predicate(m.regs[s]) for s, _ in slots]
+        ps = [negate(m, p) if neg else p for p, (_, neg) in zip(ps, slots, strict=True)]
+        put(m, dst, negate(m, ps[0]) if op == "not" else combine(m, op, ps[0], ps[1]))
+
+    return run
+
+
+def _set(d: Decoder, instr: Instr, slots: Slots) -> Step:
+    """`set`: the comparison as all ones or 1.0."""
+    t = slots["type"]
+    w = ops.width(t)
+    a, b = d.integer(instr.operands[1], w), d.integer(instr.operands[2], w)
+    other = d.predicate(instr.operands[3]) if len(instr.operands) > 3 else None
+    dst = d.dest(instr.operands[0])
+    compare = ops.COMPARE[slots["cmp"]]
+    number = "u" + t[1:] if slots["cmp"] in ("lo", "ls", "hi", "hs") else t
+
+    def run(m: Machine) -> None:
+        x, y = m.integer(m.regs[a], w), m.integer(m.regs[b], w)
+        p = Pred(
+            compare(ops.view(x.a, number), ops.view(y.a, number)), None, None, either(x.u, y.u)
+        )
+        if other is not None:
+            c = m.predicate(m.regs[other[0]])
+            p = combine(m, slots["bool"], p, negate(m, c) if other[1] else c)
+        put(m, dst, as_number(m, p, slots["dtype"]))
+
+    return run
+
+
+def _cvt(d: Decoder, instr: Instr, slots: Slots) -> Step:
+    source, target, sat = slots["s"], slots["d"], bool(slots["sat"])
+    register = d.bytes_of(instr.operands[0])
+    a = d.integer(instr.operands[1], ops.width(source))
+    spec: Spec = (
+        (ops.width(source),),
+        register,
+        lambda x: ops.convert(x, source, target, sat, register),
+        "c" if ops.width(target) >= 4 else None,
+    )
+    dst = d.dest(instr.operands[0])
+    sizes = (ops.width(source), ops.width(target))
+    signed = ops.is_signed(source) or sat
+
+    def trick(m: Machine, xs: list[Any]) -> Any:
+        return None if signed and sizes[0] < sizes[1] else resized(m, xs[0], *sizes)
+
+    return elementwise(dst, [a], spec, trick if sizes[1] == register and not sat else None)
+
+
+INTEGER_BUILDERS: dict[str, Builder] = {
+    **{name: _elementwise_builder(name) for name in SPECS},
+    "bit.lop3": _lop3,
+    "int.div": _division(False),
+    "int.rem": _division(True),
+    **{
+        name: _carry(name)
+        for name in (
+            "int.add.cc",
+            "int.addc",
+            "int.sub.cc",
+            "int.subc",
+            "int.mad.cc",
+            "int.madc",
+        )
+    },
+    "int.setp": _setp,
+    "int.setp.bool": _setp,
+    "int.set": _set,
+    "int.set.bool": _set,
+    "cvt.int": _cvt,
+}

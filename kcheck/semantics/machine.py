@@ -1,0 +1,207 @@
+"""The lane executor: one program counter for all lanes that agree (DESIGN.md 4).
+
+A group is a mask of lanes at the start of a basic block. The group at the smallest block (in
+reverse post-order) runs next; groups that meet are merged; a group that reaches a barrier waits.
+`mask` is None while the running group is every lane of the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kcheck.canon.domain import Domain
+from kcheck.canon.real import Reals
+from kcheck.launch import Launch
+from kcheck.ptx_frontend.kernel import Kernel
+from kcheck.semantics.barriers import Barriers
+from kcheck.semantics.codec import Codec
+from kcheck.semantics.convert import Conversions
+from kcheck.semantics.regions import Regions
+from kcheck.semantics.values import Bool
+
+WARP = 32
+# Basic blocks executed before a run is given up.
+BUDGET = 20_000_000
+
+Step = Callable[["Machine"], None]
+# where a group goes: one block, or several with their lanes
+Outcome = Union[int, list[tuple[int, Bool]]]
+
+
+class BudgetError(Exception):
+    """The run takes too long; `what` completes `budget.<what>`."""
+
+    def __init__(self, what: str, message: str) -> None:
+        self.what = what
+        super().__init__(message)
+
+
+@dataclass
+class Fault:
+    """A defect seen while executing: `count` lanes (in all) at one instruction.
+
+    `thread` and `cta` (x, y, z) are the first lane's.
+    """
+
+    reason: str
+    at: int
+    message: str
+    thread: tuple[int, int, int]
+    cta: tuple[int, int, int]
+    count: int = 1
+
+
+@dataclass
+class Block:
+    """A decoded basic block: its steps with their indices, and what ends it."""
+
+    steps: list[tuple[int, Step]]
+    end: Callable[[Machine], Outcome]
+
+
+@dataclass
+class Program:
+    """A decoded kernel: blocks, and the initial registers (constants in their slots)."""
+
+    blocks: list[Block]
+    registers: list[Any]
+    specials: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+
+
+class Machine(Conversions):
+    """One kernel under one launch over one domain; `run` executes a batch of CTAs."""
+
+    def __init__(self, kernel: Kernel, launch: Launch, domain: Domain[Any]) -> None:
+        from kcheck.semantics.decode import decode
+
+        self.kernel = kernel
+        self.launch = launch
+        self.domain = domain
+        self.reals: Reals[Any] = Reals(domain)
+        self.codec = Codec(self.reals.constants)
+        self.regions = Regions(kernel, launch, self.reals, self.codec)
+        self.faults: dict[tuple[str, int], Fault] = {}
+        self.executed = 0
+        self.budget = BUDGET
+        self.at = 0
+        self.mask: Bool | None = None
+        self.notmask: Bool | None = None
+        # threads of a CTA, padded to whole warps; the padding never lives
+        self.threads = (launch.threads + WARP - 1) // WARP * WARP
+        self.program = decode(self)
+
+    # one batch
+
+    def run(self, ctas: NDArray[np.int64]) -> None:
+        """Execute these CTAs together, to the end."""
+        self.ctas = ctas
+        self.lanes = len(ctas) * self.threads
+        self.lane = np.arange(self.lanes, dtype=np.int64)
+        self.cta_of = self.lane // self.threads
+        self.regions.renew(len(ctas), self.lanes)
+        granule = self.regions.granule
+        self.cta_cells = self.cta_of * (self.regions.shared_bytes // granule)
+        self.lane_cells = self.lane * (self.regions.local_bytes // granule)
+        self.carry: Any = None
+        self.regs = list(self.program.registers)
+        for slot, name in self.program.specials:
+            self.regs[slot] = self.special(name)
+        alive = self.lane % self.threads < self.launch.threads
+        self.alive = alive
+        self.ready: dict[int, Bool] = {0: alive.copy()}
+        self.barriers = Barriers(self)
+        with np.errstate(all="ignore"):
+            self._schedule()
+
+    def _schedule(self) -> None:
+        while True:
+            while self.ready:
+                block = min(self.ready)
+                self._execute(block, self.ready.pop(block))
+            if not self.barriers.release():
+                break
+        self.barriers.deadlock()
+
+    def enter(self, mask: Bool | None) -> None:
+        """Make a mask the running group's."""
+        if mask is not None and mask.all():
+            mask = None
+        self.mask = mask
+        self.notmask = None if mask is None else ~mask
+
+    def _execute(self, index: int, mask: Bool) -> None:
+        self.enter(mask)
+        blocks = self.program.blocks
+        while True:
+            block = blocks[index]
+            self.executed += len(block.steps)
+            if self.executed > self.budget:
+                raise BudgetError("time", f"more than {self.budget} instructions were executed")
+            for self.at, step in block.steps:
+                step(self)
+            outcome = block.end(self)
+            if isinstance(outcome, list):
+                for target, lanes in outcome:
+                    self.send(target, lanes)
+                return
+            if self.ready and outcome >= min(self.ready):
+                self.send(outcome, self.group())
+                return
+            index = outcome
+
+    def send(self, block: int, lanes: Bool) -> None:
+        """Let lanes go on at a block."""
+        if lanes.any():
+            there = self.ready.get(block)
+            self.ready[block] = lanes if there is None else there | lanes
+
+    def group(self) -> Bool:
+        """The running group as a mask."""
+        return np.ones(self.lanes, bool) if self.mask is None else self.mask
+
+    def exit(self, lanes: Bool) -> None:
+        """The lanes are done."""
+        self.alive = self.alive & ~lanes
+
+    # faults
+
+    def fault(self, reason: str, lanes: Bool, message: str, at: int | None = None) -> None:
+        """Note a defect of these lanes at the running instruction."""
+        where = self.at if at is None else at
+        known = self.faults.get((reason, where))
+        if known is not None:
+            known.count += int(lanes.sum())
+            return
+        lane = int(lanes.argmax())
+        self.faults[reason, where] = Fault(
+            reason, where, message, self.thread(lane), self.cta(lane), int(lanes.sum())
+        )
+
+    def thread(self, lane: int) -> tuple[int, int, int]:
+        """The thread index (x, y, z) of a lane."""
+        return _unflatten(lane % self.threads, self.launch.block)
+
+    def cta(self, lane: int) -> tuple[int, int, int]:
+        """The CTA index (x, y, z) of a lane."""
+        return _unflatten(int(self.ctas[lane // self.threads]), self.launch.grid)
+
+    # special registers
+
+    def special(self, name: str) -> Any:
+        """The value of a special register for this batch."""
+        from kcheck.semantics.special import special
+
+        return special(self, name)
+
+
+def _unflatten(flat: int, extent: tuple[int, int, int]) -> tuple[int, int, int]:
+    return (
+        flat % extent[0],
+        flat // extent[0] % extent[1],
+        flat // (extent[0] * extent[1]),
+    )

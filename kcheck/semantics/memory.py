@@ -1,0 +1,426 @@
+"""Memory: cells of one granule, each the start of a value unit, its continuation, or nothing.
+
+A unit has a width and is concrete bits or a real; two f16 units read as b32 are `Packed`, half of
+an f32 unit can't be read (`unsupported.reinterpret`), half of concrete bits can (DESIGN.md 4).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kcheck.canon.constants import SYMBOLIC, UNDEF
+from kcheck.canon.real import CONST, SYM, Real, Reals
+from kcheck.semantics.codec import Codec
+from kcheck.semantics.values import (
+    FMT_BYTES,
+    UNSIGNED,
+    Array,
+    Bool,
+    Int,
+    Mixed,
+    Packed,
+    Unstable,
+    Unsupported,
+)
+
+# kinds of a cell: nothing was written, concrete bits, a real, the rest of the unit before (its
+# width field is the distance back), undefined was written, half of a real that was overwritten
+EMPTY, BITS, REAL, REST, UNDEFINED, TORN = range(6)
+_FMTS = ("", "f16", "bf16", "f32", "f64", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64")
+_FMT_CODE = {name: code for code, name in enumerate(_FMTS)}
+
+Cells = NDArray[np.int64]
+
+
+def code(kind: int, width: int, fmt: str = "") -> int:
+    """What `meta` says of the first cell of a unit."""
+    return kind | _FMT_CODE[fmt] << 4 | width << 8
+
+
+def real_width(fmt: str) -> int:
+    """Bytes of a unit that holds a real, or a symbolic integer, of a format."""
+    return FMT_BYTES[fmt] if fmt in FMT_BYTES else int(fmt[1:]) // 8
+
+
+class Memory:
+    """`n` cells of `granule` bytes. `source`: initial reals (an input), never written itself."""
+
+    def __init__(
+        self,
+        reals: Reals[Any],
+        codec: Codec,
+        n: int,
+        granule: int,
+        *,
+        fmt: str = "",
+        source: Any = None,
+    ) -> None:
+        self.reals = reals
+        self.codec = codec
+        self.n = n
+        self.granule = granule
+        self.source = source
+        self.pristine = code(REAL, granule, fmt) if source is not None else code(EMPTY, 0)
+        self.meta: NDArray[np.uint16] | None = None
+        self.bits: NDArray[np.uint64] | None = None
+        self.cid: NDArray[np.int32] | None = None
+        self.store: Any = None
+        self.width = granule if source is not None else 0
+        self.one_width = True
+
+    # reading
+
+    def load(self, cell: Cells, count: int, size: int, mask: Bool | None) -> list[Any]:
+        """`count` registers of `size` bytes from byte addresses `cell * granule` on, per lane.
+
+        Cells of lanes outside the mask must be valid all the same.
+        """
+        unit = self._uniform(cell, count * size, mask)
+        if unit is not None:
+            kind, width, fmt = unit & 15, unit >> 8, _FMTS[unit >> 4 & 15]
+            if kind in (EMPTY, UNDEFINED):
+                return [undefined(size) for _ in range(count)]
+            if width == size or (kind == BITS and width < size) or (2 * width == size == 4):
+                return self._load_units(cell, count, size, kind, width, fmt)
+        step = max(size // self.granule, 1)
+        return [self.load_bytes(cell + i * step, 0, size, mask) for i in range(count)]
+
+    def _uniform(self, cell: Cells, nbytes: int, mask: Bool | None) -> int | None:
+        """The code that all units of all active lanes share, or None."""
+        if self.meta is None:
+            return self.pristine
+        first = int(self.meta[cell[0 if mask is None else int(mask.argmax())]])
+        width = first >> 8
+        if first & 15 == REST or width > nbytes or (width and nbytes % width):
+            return None
+        step = max(width // self.granule, 1)
+        k = nbytes // max(width, self.granule)
+        metas = self.meta[cell if k == 1 else cell + (np.arange(k) * step)[:, None]]
+        same = metas == first
+        return first if (same if mask is None else same | ~mask).all() else None
+
+    def _load_units(
+        self, cell: Cells, count: int, size: int, kind: int, width: int, fmt: str
+    ) -> list[Any]:
+        per = size // width
+        k = count * per
+        index = cell[None, :] + (np.arange(k) * (width // self.granule))[:, None]
+        if kind == BITS:
+            assert self.bits is not None
+            bits = self.bits[index]
+            out: list[Any] = []
+            for i in range(count):
+                whole = bits[i * per]
+                for j in range(1, per):
+                    whole = whole | bits[i * per + j] << np.uint64(8 * width * j)
+                out.append(Int(whole.astype(UNSIGNED[size])))
+            return out
+        parts = self._reals(index, fmt)
+        if per == 1:
+            return parts
+        return [Packed(parts[2 * i], parts[2 * i + 1]) for i in range(count)]
+
+    def _reals(self, index: Cells, fmt: str) -> list[Real[Any]]:
+        """Real units at (k, lanes)."""
+        v = self.source[index] if self.store is None and self.source is not None else None
+        if v is None:
+            v = self._cells().read(index)
+        ids = None if self.cid is None else self.cid[index]
+        out = []
+        for i in range(len(index)):
+            c = None if ids is None else ids[i]
+            if c is None or not (c >= 0).any():
+                real: Real[Any] = Real(v[i], None, SYM)
+            else:
+                real = self.reals.mixed(v[i], c)
+            real.fmt = fmt
+            out.append(real)
+        return out
+
+    def load_bytes(self, cell: Cells, rest: Any, size: int, mask: Bool | None) -> Any:
+        """One register from `rest` bytes into each cell: units of any kind and width, any lanes."""
+        active = np.ones(len(cell), bool) if mask is None else mask
+        self._planes()
+        pieces = max(size // self.granule, 1)
+        narrow = size
+        for i in range(pieces):
+            _, kind, width, _ = self._unit(np.minimum(cell + i, self.n - 1))
+            solid = active & ((kind == BITS) | (kind == REAL) | (kind == TORN))
+            narrow = min(narrow, int(width[solid].min(initial=size)))
+        parts = [
+            self._piece(cell + i * narrow // self.granule, rest, narrow, active)
+            for i in range(size // narrow)
+        ]
+        return _combine(parts, narrow, size)
+
+    def _unit(self, cell: Cells) -> tuple[Cells, Array, Array, Array]:
+        """Start, kind, width and format code of the units that cover cells."""
+        assert self.meta is not None
+        meta = self.meta[cell]
+        start = np.where(meta & 15 == REST, cell - (meta >> 8), cell)
+        meta = self.meta[start]
+        return start, meta & 15, meta >> 8, meta >> 4 & 15
+
+    def _piece(self, cell: Cells, rest: Any, size: int, active: Bool) -> Any:
+        start, kind, width, fmts = self._unit(cell)
+        offset = (cell - start) * self.granule + rest
+        real = (kind == REAL) & active
+        torn = (real & ((width != size) | (offset != 0))) | ((kind == TORN) & active)
+        if torn.any():
+            raise Unsupported("reinterpret", "a part of a float in memory is read")
+        concrete = (kind == BITS) & active
+        unknown = active & ~real & ~concrete
+        bits = self._bits()[start] >> (8 * offset).astype(np.uint64)
+        if not real.any():
+            return Int(bits.astype(UNSIGNED[size]), None, unknown if unknown.any() else None)
+        fmt = _FMTS[int(fmts[int(real.argmax())])]
+        if (fmts[real] != _FMT_CODE[fmt]).any() or (concrete.any() and fmt not in FMT_BYTES):
+            raise Unsupported("reinterpret", "lanes read different float formats at once")
+        value = self._reals(np.where(real, start, start[int(real.argmax())])[None, :], fmt)[0]
+        if not (concrete | unknown).any():
+            return value
+        ids = np.broadcast_to(self.reals.ids(value), cell.shape).copy()
+        if concrete.any():
+            ids[concrete] = self.codec.to_ids(bits[concrete].astype(UNSIGNED[size]), fmt)
+        ids[unknown] = UNDEF
+        merged = self.reals.mixed(self.reals.value(value), ids)
+        merged.fmt = fmt
+        return merged
+
+    # writing
+
+    def save(self, cell: Cells, size: int, values: list[Any], mask: Bool | None) -> None:
+        """Registers of `size` bytes, one after another, from `cell` on; the inverse of load."""
+        if mask is not None:
+            cell = cell[mask]
+        step = size // self.granule
+        units: list[tuple[Cells, int, Any]] = []
+        for i, value in enumerate(values):
+            units += self._split(cell + i * step, size, value, mask)
+        for at, width, value in _gather(units, self.reals):
+            self._write(at, width, value)
+
+    def _split(
+        self, cell: Cells, size: int, value: Any, mask: Bool | None
+    ) -> list[tuple[Cells, int, Any]]:
+        """A register as units (cells, width, Int or Real of the written lanes)."""
+        if isinstance(value, Mixed):
+            out = []
+            for i, (part, v) in enumerate(value.parts):
+                later = [m for m, _ in value.parts[i + 1 :]]
+                own = part & ~np.logical_or.reduce(later) if later else part
+                kept = own if mask is None else own & mask
+                here = kept if mask is None else kept[mask]
+                out += self._split(cell[here], size, v, kept)
+            return out
+        if isinstance(value, Packed):
+            if self.granule > 2:
+                raise Unsupported("reinterpret", "two 16-bit halves are stored to wider cells")
+            half = 2 // self.granule
+            u = value.u
+            return [
+                *self._split(cell, 2, _with(value.lo, u), mask),
+                *self._split(cell + half, 2, _with(value.hi, u), mask),
+            ]
+        if value is None:
+            value = undefined(size)
+        if isinstance(value, Unstable):
+            raise Unsupported("unstable", f"{value.what} is stored")
+        if isinstance(value, Real) and real_width(value.fmt) != size:
+            raise Unsupported("reinterpret", f"an {value.fmt} is stored as {size} bytes")
+        return [(cell, size, _lanes(self.reals, value, mask, len(cell)))]
+
+    def _write(self, cell: Cells, width: int, value: Any) -> None:
+        self._planes()
+        assert self.meta is not None
+        if self.width not in (0, width):
+            self.one_width = False
+        self.width = width
+        if not self.one_width:
+            self._tear(cell.reshape(-1), width)
+        if isinstance(value, Int):
+            self._bits()[cell] = value.a.astype(np.uint64)
+            self.meta[cell] = code(BITS, width)
+        else:
+            self._write_real(cell, value)
+            self.meta[cell] = code(REAL, width, value.fmt)
+        for i in range(1, width // self.granule):
+            self.meta[cell + i] = REST | i << 8
+        if value.u is not None:
+            gone = np.broadcast_to(value.u, cell.shape)
+            self.meta[cell[gone]] = code(UNDEFINED, width)
+
+    def _write_real(self, cell: Cells, value: Real[Any]) -> None:
+        if value.kind != SYM and self.cid is None:
+            self.cid = np.full(self.n, SYMBOLIC, np.int32)
+        if self.cid is not None:
+            self.cid[cell] = SYMBOLIC if value.c is None else value.c
+        if value.kind == SYM or (value.kind != CONST and value.v is not None):
+            self._cells().write(cell, self.reals.value(value))
+
+    def _tear(self, cell: Cells, width: int) -> None:
+        """Split the units that a write of `width` bytes at `cell` covers only in part."""
+        assert self.meta is not None
+        last = cell + max(width // self.granule, 1) - 1
+        for edge in (cell, last):
+            start, kind, wide, _ = self._unit(edge)
+            cells = np.maximum(wide // self.granule, 1)
+            solid = (kind == BITS) | (kind == REAL)
+            partial = solid & ((start < cell) | (start + cells - 1 > last))
+            for first in np.unique(start[partial]):
+                self._shatter(int(first))
+
+    def _shatter(self, start: int) -> None:
+        assert self.meta is not None
+        meta = int(self.meta[start])
+        cells = (meta >> 8) // self.granule
+        if meta & 15 == REAL:
+            self.meta[start : start + cells] = code(TORN, self.granule)
+            return
+        bits = self._bits()
+        shifts = np.arange(cells, dtype=np.uint64) * np.uint64(8 * self.granule)
+        keep = np.uint64((1 << 8 * self.granule) - 1)
+        bits[start : start + cells] = bits[start] >> shifts & keep
+        self.meta[start : start + cells] = code(BITS, self.granule)
+
+    def add(self, cell: Cells, size: int, value: Real[Any], mask: Bool | None) -> None:
+        """Atomically add reals of one format to cells; cells may repeat."""
+        if mask is not None:
+            cell = cell[mask]
+        if not len(cell):
+            return
+        value = _lanes(self.reals, value, mask, len(cell))
+        old = self.load_bytes(cell, 0, size, None)
+        if not isinstance(old, Real):
+            ids = self.codec.to_ids(old.a, value.fmt)
+            if old.u is not None:
+                ids = np.where(old.u, UNDEF, ids).astype(np.int32)
+            old = self.reals.from_ids(ids)
+        elif old.fmt != value.fmt:
+            raise Unsupported("reinterpret", f"an atomic adds {value.fmt} to {old.fmt}")
+        bad = self.reals.specials(old) | self.reals.specials(value)
+        if bad.any():
+            total = self.reals.add(old, value)
+            ids = np.where(bad, self.reals.ids(total, cell.shape), SYMBOLIC).astype(np.int32)
+            total = self.reals.mixed(self.reals.value(total), ids)
+            total.fmt = value.fmt
+            self._write(cell, size, total)
+            good = ~np.isin(cell, cell[np.broadcast_to(bad, cell.shape)])
+            cell = cell[good]
+            old, value = self.reals.take(old, good), self.reals.take(value, good)
+            if not len(cell):
+                return
+        start: Real[Any] = Real(self.reals.value(old), None, SYM, value.fmt)
+        self._write(cell, size, start)
+        self._cells().add(cell, self.reals.value(value))
+
+    def add_bits(self, cell: Cells, size: int, value: Array, mask: Bool | None) -> None:
+        """Atomically add integers to cells; cells may repeat."""
+        old = self.load_bytes(cell, 0, size, mask)
+        if not isinstance(old, Int) or old.u is not None:
+            raise Unsupported("symbolic-int", "an integer atomic on a cell that is no integer")
+        if mask is not None:
+            cell, value = cell[mask], np.broadcast_to(value, mask.shape)[mask]
+        bits = self._bits()
+        np.add.at(bits, cell, value.astype(np.uint64))
+        if size < 8:
+            bits[cell] &= np.uint64((1 << 8 * size) - 1)
+
+    # planes
+
+    def _planes(self) -> None:
+        if self.meta is None:
+            self.meta = np.full(self.n, self.pristine, np.uint16)
+            if self.source is not None:
+                self._cells()
+
+    def _bits(self) -> NDArray[np.uint64]:
+        if self.bits is None:
+            self.bits = np.zeros(self.n, np.uint64)
+        return self.bits
+
+    def _cells(self) -> Any:
+        if self.store is None:
+            self.store = self.reals.domain.store(self.n)
+            if self.source is not None:
+                self.store.write(np.arange(self.n), self.source)
+        return self.store
+
+    def fill_bits(self, values: Array, width: int) -> None:
+        """Initial contents: concrete units of `width` bytes from the start on."""
+        self._planes()
+        step = width // self.granule
+        self._write(np.arange(len(values), dtype=np.int64) * step, width, Int(values))
+
+
+def undefined(size: int) -> Int:
+    """A register whose lanes are all undefined."""
+    return Int(np.zeros(1, UNSIGNED[size]), None, np.ones(1, bool))
+
+
+def _with(value: Any, u: Bool | None) -> Any:
+    """A half with the undefined lanes of the whole."""
+    if u is None:
+        return value
+    if isinstance(value, Int):
+        return Int(value.a, None, u if value.u is None else value.u | u)
+    half: Real[Any] = Real(value.v, value.c, value.kind, value.fmt)
+    half.u = u
+    return half
+
+
+def _lanes(reals: Reals[Any], value: Any, mask: Bool | None, n: int) -> Any:
+    """The written lanes of an Int or Real, `n` of them."""
+    u = value.u
+    if u is not None:
+        u = np.broadcast_to(u, (n,)) if u.size == 1 or mask is None else u[mask]
+        u = u if u.any() else None
+    if isinstance(value, Int):
+        a = value.a if value.a.size == 1 or mask is None else value.a[mask]
+        return Int(np.broadcast_to(a, (n,)), None, u)
+    taken = value if mask is None else reals.take(value, mask)
+    real: Real[Any] = Real(taken.v, taken.c, taken.kind, value.fmt)
+    if real.c is not None and (real.c == UNDEF).any():
+        gone = np.broadcast_to(real.c == UNDEF, (n,))
+        u = gone if u is None else u | gone
+    real.u = u
+    return real
+
+
+def _gather(units: list[tuple[Cells, int, Any]], reals: Reals[Any]) -> list[tuple[Cells, int, Any]]:
+    """Like units of one vector store as one unit of shape (k, lanes)."""
+    units = [u for u in units if u[0].size]
+    if len(units) < 2:
+        return units
+    first = units[0][2]
+    if any(w != units[0][1] or type(v) is not type(first) or v.u is not None for _, w, v in units):
+        return units
+    cells = np.stack([c for c, _, _ in units])
+    if isinstance(first, Int):
+        return [(cells, units[0][1], Int(np.stack([v.a for _, _, v in units])))]
+    n = cells.shape[1]
+    same = all(v.kind == SYM and v.fmt == first.fmt and v.v.shape == (n,) for _, _, v in units)
+    if not same:
+        return units
+    stacked = reals.domain.stack([v.v for _, _, v in units])
+    real: Real[Any] = Real(stacked, None, SYM, first.fmt)
+    return [(cells, units[0][1], real)]
+
+
+def _combine(parts: list[Any], width: int, size: int) -> Any:
+    """Pieces of `width` bytes as one register of `size` bytes."""
+    if len(parts) == 1:
+        return parts[0]
+    if all(isinstance(p, Int) for p in parts):
+        whole = parts[0].a.astype(UNSIGNED[size])
+        u = parts[0].u
+        for i, part in enumerate(parts[1:], 1):
+            whole = whole | part.a.astype(UNSIGNED[size]) << UNSIGNED[size](8 * width * i)
+            u = part.u if u is None else u if part.u is None else u | part.u
+        return Int(whole, None, u)
+    if width == 2 and size == 4:
+        return Packed(parts[0], parts[1])
+    raise Unsupported("reinterpret", f"{width}-byte floats are read as one {size}-byte register")

@@ -1,0 +1,34 @@
+"""The slow evaluator: the oracle for instructions, races and witnesses; shares no other code."""
+
+from kcheck.semantics.slow.double import Double
+from kcheck.semantics.slow.enclosure import Enclosure
+from kcheck.semantics.slow.errors import (
+    Ambiguous,
+    BudgetExceeded,
+    Inexact,
+    Unevaluated,
+    Unsupported,
+)
+from kcheck.semantics.slow.exact import Exact
+from kcheck.semantics.slow.machine import SlowMachine, SlowResult
+from kcheck.semantics.slow.numbers import Number
+from kcheck.semantics.slow.state import SlowFinding
+from kcheck.semantics.slow.units import UNDEF, UNWRITTEN, Real
+
+__all__ = [
+    "UNDEF",
+    "UNWRITTEN",
+    "Ambiguous",
+    "BudgetExceeded",
+    "Double",
+    "Enclosure",
+    "Exact",
+    "Inexact",
+    "Number",
+    "Real",
+    "SlowFinding",
+    "SlowMachine",
+    "SlowResult",
+    "Unevaluated",
+    "Unsupported",
+]
