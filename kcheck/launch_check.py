@@ -123,6 +123,11 @@ def match_ledger(
         f"{tensor.role} `{tensor.name}` only in the {side}"
         for side, tensor in _one_sided(reference, subject, pairs)
     ]
+    theirs = {p.name: p for p in subject.params if isinstance(p, Scalar)}
+    for param in reference.params:
+        other = theirs.get(param.name)
+        if isinstance(param, Scalar) and other is not None and param.value != other.value:
+            notes.append(f"`{param.name}` is {param.value}, in the subject {other.value}")
     for a, b in pairs:
         if a.name != b.name:
             notes.append(f"`{a.name}` is the subject's `{b.name}` (--map)")
@@ -172,7 +177,7 @@ def _match_scalars(reference: Launch, subject: Launch, names: Mapping[str, str])
         other = theirs.get(names.get(param.name, ""))
         if other is None or not isinstance(param, Scalar) or not isinstance(other, Scalar):
             continue
-        if param.value != other.value:
+        if (param.value is None) != (other.value is None):
             raise _differ(param.name, other.name, "value", param.value, other.value)
         if not _same_dtype(param.dtype, other.dtype):
             raise _differ(param.name, other.name, "dtype", param.dtype, other.dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -93,7 +93,7 @@ def _bra(label: str, span: Span) -> Instr:
     return Instr(("bra",), (Sym(label),), None, span)
 
 
-def _pieces(code: list[Statement], span: Span, rng: random.Random) -> Iterator[list[Statement]]:
+def _pieces(code: Sequence[Statement], span: Span, rng: random.Random) -> Iterator[list[Statement]]:
     """Cut before labels, after branches and now and then; the `.loc` in force is repeated."""
     piece: list[Statement] = []
     loc: Directive | None = None

@@ -82,6 +82,12 @@ class Reals(Generic[V]):
         kind = CONST if int(ids.min(initial=FINITE)) >= FINITE else MIXED
         return Real(None, ids, kind)
 
+    def integers(self, numbers: NDArray[Any]) -> Ids:
+        """The ids of integers, lane by lane."""
+        used, index = np.unique(numbers, return_inverse=True)
+        ids = np.array([self.constants.intern(Fraction(int(n))) for n in used], np.int32)
+        return ids[index].reshape(numbers.shape)
+
     def symbolic(self, v: V) -> Real[V]:
         """A value of the domain."""
         return Real(v, None, SYM)

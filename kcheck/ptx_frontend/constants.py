@@ -84,6 +84,11 @@ def extent(cursor: Cursor, what: str) -> int:
     return value
 
 
+def is_short_decimal(text: str) -> bool:
+    """Whether a token is a plain number of at most nine digits (a line, a count of registers)."""
+    return text.isdecimal() and text.isascii() and len(text) < 10
+
+
 def number(cursor: Cursor) -> Imm | Flt:
     """An integer expression or a float literal with its sign."""
     sign = cursor.text if cursor.text in ("-", "+") else ""

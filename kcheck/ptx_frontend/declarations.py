@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kcheck.ptx_frontend.constants import extent, number
+from kcheck.ptx_frontend.constants import extent, is_short_decimal, number
 from kcheck.ptx_frontend.cursor import Cursor
 from kcheck.ptx_frontend.errors import PtxError
 from kcheck.ptx_frontend.lexer import DOT, WORD
@@ -135,7 +135,7 @@ def _declarator(cursor: Cursor, names: Names, head: _Head, first: int) -> Regist
     if cursor.accept("<"):
         # not an expression: `<5>;` would compare
         digits = cursor.take()
-        if not (digits.isascii() and digits.isdigit() and len(digits) < 10):
+        if not is_short_decimal(digits):
             cursor.at -= 1
             raise cursor.expected("a number of registers", "after `<`")
         count = int(digits)

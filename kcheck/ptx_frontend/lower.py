@@ -177,7 +177,7 @@ class _Lowering:
             case Directive(name="loc"):
                 number, line = statement.text.split(",")[0].split()[:2]
                 file = self.files.get(number, f"file {number}")
-                self.loc = Loc(file, int(line, 0))
+                self.loc = Loc(file, int(line))
             case _:  # .pragma, .section, ...: nothing to execute
                 pass
 

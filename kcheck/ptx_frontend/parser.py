@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
-from kcheck.ptx_frontend.constants import extent
+from kcheck.ptx_frontend.constants import extent, is_short_decimal
 from kcheck.ptx_frontend.cursor import Cursor
 from kcheck.ptx_frontend.declarations import SPACES, declaration, parameters
 from kcheck.ptx_frontend.errors import PtxError
@@ -288,7 +288,7 @@ class Parser:
         if word == ".section":
             return Directive("section", self._section(), cursor.since(first))
         if word in LINES:
-            self._line()
+            self._line(word)
         elif word == ".callprototype":
             self._prototype()
         else:
@@ -298,19 +298,18 @@ class Parser:
             raise cursor.unfinished(f"this `{word}`")
         return Directive(word[1:], text, cursor.since(first))
 
-    def _line(self) -> None:
+    def _line(self, word: str) -> None:
         """`1 2 3, function_name $L__info_string0, inlined_at 1 4 5` or `1 "x.cu", 7, 9`."""
         cursor = self.cursor
-        if cursor.kind not in (INT, STRING):
-            raise cursor.expected("numbers", "after a line directive")
-        while cursor.kind in (INT, STRING):
+        for what in ("a number", "a number" if word == ".loc" else "a string"):
+            good = cursor.kind == STRING if what == "a string" else is_short_decimal(cursor.text)
+            if not good:
+                raise cursor.expected(what, f"in `{word}`")
             cursor.at += 1
-        while cursor.accept(","):
+        while cursor.kind == INT or cursor.accept(","):
             if cursor.accept("function_name"):
                 symbol(cursor, cursor.name("of a function"))
-            else:
-                cursor.accept("inlined_at")
-            while cursor.kind in (INT, STRING):
+            elif not cursor.accept("inlined_at") and cursor.kind == INT:
                 cursor.at += 1
 
     def _listed(self, word: str) -> None:

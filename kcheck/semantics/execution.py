@@ -60,13 +60,22 @@ def execute(
     ctas: list[int] | None = None,
     progress: Callable[[float], None] | None = None,
     batch: int = BATCH,
+    reals: Reals[Any] | None = None,
+    watch: tuple[str, int] | None = None,
 ) -> Execution:
     """Run the grid (or these CTAs) with inputs from the domain.
 
+    `reals`: share constants with another run over the same domain. `watch`: a tensor and a flat
+    element whose writers (CTAs) are to be noted in its memory.
     Raises Refused for what is not supported, and what the domain raises.
     """
     chosen = list(range(launch.ctas)) if ctas is None else ctas
-    machine = Machine(kernel, launch, domain)
+    reals = Reals(domain) if reals is None else reals
+    reals.origins = {}
+    machine = Machine(kernel, launch, reals)
+    if watch is not None:
+        region = machine.regions.items[machine.regions.tensors[watch[0]]]
+        region.memory.watched = watch[1]
     step = max(batch // machine.threads, 1)
     for start in range(0, len(chosen), step):
         if progress is not None:

@@ -340,10 +340,7 @@ def _cvt_from_int(d: Decoder, instr: Instr, slots: Slots) -> Step:
     def run(m: Machine) -> None:
         x = m.integer(m.regs[a], integers.width(source))
         numbers = integers.view(x.a, source)
-        used, index = np.unique(numbers, return_inverse=True)
-        intern = m.reals.constants.intern
-        ids = np.array([intern(Fraction(int(n))) for n in used], np.int32)[index]
-        ids = ids.reshape(numbers.shape)
+        ids = m.reals.integers(numbers)
         if x.u is not None:
             ids = np.where(x.u, UNDEF, ids).astype(np.int32)
         result = m.reals.from_ids(ids)

@@ -188,7 +188,6 @@ SPECS: dict[str, Callable[[Slots], Spec]] = {
     "int.popc": _count(ops.popcount),
     "int.clz": _count(ops.leading_zeros),
     "int.bfind": _bfind,
-    "int.fns": lambda s: ((4, 4, 4), 4, ops.find_nth, None),
     "int.brev": _bit(ops.reverse_bits, 1, None),
     "int.bfe": _bfe,
     "int.bfi": _bfi,
@@ -318,21 +317,22 @@ def _lop3(d: Decoder, instr: Instr, slots: Slots) -> Step:
     return elementwise(d.dest(instr.operands[0]), sources, spec, None)
 
 
-def _division(remainder: bool) -> Builder:
+def _partial(make: Callable[[Slots], Spec], unspecified: Callable[..., Array]) -> Builder:
+    """A function whose result the ISA leaves open for some operands: undefined there."""
+
     def build(d: Decoder, instr: Instr, slots: Slots) -> Step:
-        t = slots["type"]
-        w = ops.width(t)
-        a, b = (d.integer(op, w) for op in instr.operands[1:])
+        sizes, _, fn, _ = make(slots)
+        sources = [d.integer(op, w) for op, w in zip(instr.operands[1:], sizes, strict=True)]
         dst = d.dest(instr.operands[0])
-        fn = ops.remainder if remainder else ops.divide
 
         def run(m: Machine) -> None:
-            x, y = m.integer(m.regs[a], w), m.integer(m.regs[b], w)
-            u = either(x.u, y.u)
-            zero = y.a == 0
-            if zero.any():  # the result is not specified
-                u = either(u, zero)
-            put(m, dst, Int(fn(x.a, y.a, t), None, u))
+            xs = [m.integer(m.regs[s], w) for s, w in zip(sources, sizes, strict=True)]
+            u = None
+            for x in xs:
+                u = either(u, x.u)
+            numbers = [x.a for x in xs]
+            bad = unspecified(*numbers)
+            put(m, dst, Int(fn(*numbers), None, either(u, bad) if bad.any() else u))
 
         return run
 
@@ -476,8 +476,11 @@ def _cvt(d: Decoder, instr: Instr, slots: Slots) -> Step:
 INTEGER_BUILDERS: dict[str, Builder] = {
     **{name: _elementwise_builder(name) for name in SPECS},
     "bit.lop3": _lop3,
-    "int.div": _division(False),
-    "int.rem": _division(True),
+    "int.div": _partial(_same(2, ops.divide), lambda x, y: y == 0),
+    "int.rem": _partial(_same(2, ops.remainder), lambda x, y: y == 0),
+    "int.fns": _partial(
+        lambda s: ((4, 4, 4), 4, ops.find_nth, None), lambda mask, base, offset: base > 31
+    ),
     **{
         name: _carry(name)
         for name in (

@@ -14,7 +14,6 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from kcheck.canon.domain import Domain
 from kcheck.canon.real import Reals
 from kcheck.launch import Launch
 from kcheck.ptx_frontend.kernel import Kernel
@@ -74,15 +73,15 @@ class Program:
 
 
 class Machine(Conversions):
-    """One kernel under one launch over one domain; `run` executes a batch of CTAs."""
+    """One kernel under one launch; `run` executes a batch of CTAs."""
 
-    def __init__(self, kernel: Kernel, launch: Launch, domain: Domain[Any]) -> None:
+    def __init__(self, kernel: Kernel, launch: Launch, reals: Reals[Any]) -> None:
         from kcheck.semantics.decode import decode
 
         self.kernel = kernel
         self.launch = launch
-        self.domain = domain
-        self.reals: Reals[Any] = Reals(domain)
+        self.reals = reals
+        self.domain = reals.domain
         self.codec = Codec(self.reals.constants)
         self.regions = Regions(kernel, launch, self.reals, self.codec)
         self.faults: dict[tuple[str, int], Fault] = {}

@@ -70,6 +70,9 @@ class Memory:
         self.store: Any = None
         self.width = granule if source is not None else 0
         self.one_width = True
+        # a cell whose writers are to be found: CTA -> (instruction, lane's thread), the last one
+        self.watched: int | None = None
+        self.writers: dict[int, tuple[int, tuple[int, int, int]]] = {}
 
     # reading
 
@@ -328,6 +331,29 @@ class Memory:
         np.add.at(bits, cell, value.astype(np.uint64))
         if size < 8:
             bits[cell] &= np.uint64((1 << 8 * size) - 1)
+
+    def contents(self, width: int, fmt: str) -> tuple[Bool, Any]:
+        """All elements of `width` bytes: which were never written, and the values as reals.
+
+        Concrete bits are read as floats of `fmt`, or as signed or unsigned integers if it names
+        an integer type. Undefined elements are constants `UNDEF`.
+        """
+        cell = np.arange(0, self.n, max(width // self.granule, 1), dtype=np.int64)
+        self._planes()
+        assert self.meta is not None
+        unwritten = self.meta[cell] & 15 == EMPTY
+        whole = self.load_bytes(cell, 0, width, None)
+        if isinstance(whole, Real):
+            return unwritten, whole
+        if fmt in FMT_BYTES:
+            ids = self.codec.to_ids(whole.a, fmt)
+        else:
+            ids = self.reals.integers(
+                whole.a if fmt[0] == "u" else whole.a.view(f"i{width}")
+            )
+        if whole.u is not None:
+            ids = np.where(whole.u, UNDEF, ids).astype(np.int32)
+        return unwritten, self.reals.from_ids(ids)
 
     # planes
 

@@ -11,7 +11,7 @@ from kcheck.canon.real import Real
 from kcheck.launch import Scalar, Tensor
 from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Mem, Operand, Sink, Sym, Vec, type_bytes
 from kcheck.semantics import integers
-from kcheck.semantics.access import Address, address, resolve, to_generic
+from kcheck.semantics.access import Address, Place, address, resolve, to_generic
 from kcheck.semantics.decode import Builder, Decoder, put, under
 from kcheck.semantics.float_builders import compare
 from kcheck.semantics.machine import Machine, Step
@@ -393,7 +393,20 @@ def scatter(m: Machine, at: Address, size: int, count: int, values: list[Any]) -
         memory = place.region.memory
         if size < memory.granule:
             raise Unsupported("reinterpret", f"{size} bytes are stored into wider elements")
+        note_writers(m, place, size * count)
         memory.save(place.cell, size, values, place.mask)
+
+
+def note_writers(m: Machine, place: Place, nbytes: int) -> None:
+    """Remember the CTAs that write the watched cell."""
+    memory = place.region.memory
+    if memory.watched is None:
+        return
+    cells = max(nbytes // memory.granule, 1)
+    hit = (place.cell <= memory.watched) & (memory.watched < place.cell + cells)
+    hit = hit if place.mask is None else hit & place.mask
+    for lane in np.flatnonzero(hit):
+        memory.writers[int(m.ctas[m.cta_of[lane]])] = (m.at, m.thread(int(lane)))
 
 
 # atomics
@@ -413,6 +426,7 @@ def _add(d: Decoder, instr: Instr, slots: Slots) -> Step:
     def run(m: Machine) -> None:
         for place in resolve(m, at, size, size, write=True):
             memory, x = place.region.memory, m.regs[slot]
+            note_writers(m, place, size)
             if not floats:
                 whole = m.integer(x, size)
                 if whole.u is not None:

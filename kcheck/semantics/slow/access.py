@@ -6,17 +6,11 @@ from typing import Any
 
 from kcheck.ptx_frontend.tree import Imm, Instr, Operand, Vec
 from kcheck.semantics.slow.address import Accessor, note_undef
-from kcheck.semantics.slow.decode import (
-    ABSORB,
-    Decoder,
-    Slots,
-    as_unit,
-    handles,
-    kind_bits,
-)
+from kcheck.semantics.slow.decode import as_unit, handles
 from kcheck.semantics.slow.errors import Unsupported
 from kcheck.semantics.slow.formats import BITS
 from kcheck.semantics.slow.numbers import Number
+from kcheck.semantics.slow.operands import ABSORB, Decoder, Slots, kind_bits
 from kcheck.semantics.slow.state import Step, Thread
 from kcheck.semantics.slow.units import (
     UNDEF,

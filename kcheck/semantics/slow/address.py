@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kcheck.ptx_frontend.tree import Instr, Mem, Operand, Reg, Sym
-from kcheck.semantics.slow.decode import Decoder, Get
 from kcheck.semantics.slow.errors import Unsupported
 from kcheck.semantics.slow.layout import STRETCH, WINDOWS
 from kcheck.semantics.slow.memory import Memory
+from kcheck.semantics.slow.operands import Decoder, Get
 from kcheck.semantics.slow.state import Thread
 from kcheck.semantics.slow.units import Home, Pointer, Undef, Unit, as_int
 

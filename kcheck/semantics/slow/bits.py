@@ -9,18 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from kcheck.ptx_frontend.tree import Instr
-from kcheck.semantics.slow.decode import (
-    ABSORB,
-    Decoder,
-    Describe,
-    Pure,
-    Slots,
-    handles,
-    keep_home,
-    kind_bits,
-    pure,
-)
+from kcheck.semantics.slow.decode import Describe, Pure, handles, keep_home, pure
 from kcheck.semantics.slow.integer import Numbers
+from kcheck.semantics.slow.operands import ABSORB, Decoder, Slots, kind_bits
 from kcheck.semantics.slow.state import Step, Thread
 from kcheck.semantics.slow.units import Undef, Unit, as_int, bitwise, concat, slice_bits
 
@@ -61,8 +52,13 @@ def _bfind(slots: Slots, numbers: Numbers) -> Pure:
     return Pure("u32", (kind,), function)
 
 
-def find_nth_set(mask: int, base: int, offset: int) -> int:
-    """The |offset|-th set bit from `base` upwards or downwards; all ones if there is none."""
+def find_nth_set(mask: int, base: int, offset: int) -> Any:
+    """The |offset|-th set bit from `base` upwards or downwards; all ones if there is none.
+
+    A base past 31 is unspecified, which is taken as undefined.
+    """
+    if base > 31:
+        return ABSORB
     step = 1 if offset >= 0 else -1
     left = max(abs(offset), 1)
     at = base

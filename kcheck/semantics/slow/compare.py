@@ -8,17 +8,10 @@ from typing import Any
 
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics.slow.bits import PREDICATES
-from kcheck.semantics.slow.decode import (
-    ABSORB,
-    Decoder,
-    Pure,
-    Slots,
-    handles,
-    kind_bits,
-    pure,
-)
+from kcheck.semantics.slow.decode import Pure, handles, pure
 from kcheck.semantics.slow.integer import Numbers
 from kcheck.semantics.slow.numbers import Number
+from kcheck.semantics.slow.operands import ABSORB, Decoder, Slots, kind_bits
 from kcheck.semantics.slow.state import Step, Thread
 from kcheck.semantics.slow.units import Unit
 

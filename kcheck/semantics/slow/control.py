@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NoReturn
 
 from kcheck.ptx_frontend.tree import Instr, Target
-from kcheck.semantics.slow.decode import ABSORB, Decoder, Slots, handles
+from kcheck.semantics.slow.decode import handles
 from kcheck.semantics.slow.errors import Unsupported
+from kcheck.semantics.slow.operands import ABSORB, Decoder, Slots
 from kcheck.semantics.slow.state import DONE, WARP, AtBarrier, Step, Stop, Thread
 
 

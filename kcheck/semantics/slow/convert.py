@@ -5,11 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from kcheck.semantics.slow.decode import Pure, Slots, kind_bits, pure
+from kcheck.semantics.slow.decode import Pure, pure
 from kcheck.semantics.slow.floats import finish, relu
 from kcheck.semantics.slow.formats import largest
 from kcheck.semantics.slow.integer import Numbers, limits, saturate
 from kcheck.semantics.slow.numbers import Number
+from kcheck.semantics.slow.operands import Slots, kind_bits
 from kcheck.semantics.slow.units import (
     Real,
     Undef,

@@ -8,20 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kcheck.ptx_frontend.tree import Instr
-from kcheck.semantics.slow.decode import (
-    ABSORB,
-    Decoder,
-    Describe,
-    Pure,
-    Slots,
-    handles,
-    kind_bits,
-    pure,
-)
+from kcheck.semantics.slow.decode import Describe, Pure, handles, pure
 from kcheck.semantics.slow.errors import Unsupported
 from kcheck.semantics.slow.formats import BITS
 from kcheck.semantics.slow.integer import Numbers
 from kcheck.semantics.slow.numbers import Number
+from kcheck.semantics.slow.operands import ABSORB, Decoder, Slots, kind_bits
 from kcheck.semantics.slow.state import Step, Thread
 from kcheck.semantics.slow.units import Real, Undef, Unit, as_real, bitwise
 

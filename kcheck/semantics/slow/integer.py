@@ -6,17 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from kcheck.ptx_frontend.tree import Instr
-from kcheck.semantics.slow.decode import (
-    ABSORB,
-    Decoder,
-    Describe,
-    Pure,
-    Slots,
-    handles,
-    kind_bits,
-    pure,
-)
+from kcheck.semantics.slow.decode import Describe, Pure, handles, pure
 from kcheck.semantics.slow.numbers import Number
+from kcheck.semantics.slow.operands import ABSORB, Decoder, Slots, kind_bits
 from kcheck.semantics.slow.state import Step, Thread
 
 Numbers = type[Number]
@@ -196,14 +188,15 @@ def _carrying(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
 
     def step(t: Thread) -> None:
         values = [load(t) for load in loads]
-        if ABSORB in values:
+        if ABSORB in values or (takes and t.carry is None):
             put(t, ABSORB)
+            t.carry = None if gives else t.carry
             return
         if len(values) == 3:
             a, b = values[0] * values[1] >> shift & mask, values[2] & mask
         else:
             a, b = values
-        carry = t.carry if takes else 0
+        carry = (t.carry or 0) if takes else 0
         total = a - b - carry if negates else a + b + carry
         put(t, total & mask)
         if gives:

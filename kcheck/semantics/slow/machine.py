@@ -22,11 +22,12 @@ from kcheck.semantics.slow import (  # noqa: F401  (they fill the table of handl
     move,
     warp,
 )
-from kcheck.semantics.slow.decode import Decoder, decode
+from kcheck.semantics.slow.decode import decode
 from kcheck.semantics.slow.errors import Triple
 from kcheck.semantics.slow.layout import Layout, float_format
 from kcheck.semantics.slow.memory import Region
 from kcheck.semantics.slow.numbers import Number
+from kcheck.semantics.slow.operands import Decoder
 from kcheck.semantics.slow.scheduler import Scheduler
 from kcheck.semantics.slow.state import Context, Cta, Findings, SlowFinding, chance
 from kcheck.semantics.slow.units import (

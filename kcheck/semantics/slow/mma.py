@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from kcheck.ptx_frontend.tree import Instr, Operand
-from kcheck.semantics.slow.decode import ABSORB, Decoder, Load, Slots, handles
+from kcheck.semantics.slow.decode import handles
 from kcheck.semantics.slow.numbers import Number
+from kcheck.semantics.slow.operands import ABSORB, Decoder, Load, Slots
 from kcheck.semantics.slow.state import Exchange, Step, Thread
 from kcheck.semantics.slow.units import UNDEF, Real, Undef, Unit, as_real, concat, slice_bits
 from kcheck.semantics.slow.warp import meeting, vector

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from kcheck.ptx_frontend.tree import Instr
-from kcheck.semantics.slow.decode import ABSORB, Decoder, Pure, Slots, handles, kind_bits, pure
+from kcheck.semantics.slow.decode import Pure, handles, pure
 from kcheck.semantics.slow.integer import Numbers
 from kcheck.semantics.slow.layout import WINDOWS
+from kcheck.semantics.slow.operands import ABSORB, Decoder, Slots, kind_bits
 from kcheck.semantics.slow.state import Step, Thread
 from kcheck.semantics.slow.units import Pointer
 

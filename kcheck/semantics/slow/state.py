@@ -124,7 +124,7 @@ class Thread:
         self.warp = linear // WARP
         self.regs: list[Unit] = [UNDEF] * slots
         self.pc = 0
-        self.carry = 0
+        self.carry: int | None = None  # None: undefined
         self.local = Memory()
         self.wait: Signal | None = None  # None while it can run
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from kcheck.ptx_frontend.tree import Instr, Operand, Pair, Sink, Vec
 from kcheck.semantics.slow.address import Accessor, Place
-from kcheck.semantics.slow.decode import ABSORB, Decoder, Load, Slots, handles
+from kcheck.semantics.slow.decode import handles
 from kcheck.semantics.slow.errors import Unsupported
+from kcheck.semantics.slow.operands import ABSORB, Decoder, Load, Slots
 from kcheck.semantics.slow.state import AtMeeting, Exchange, Step, Stop, Thread
 from kcheck.semantics.slow.units import UNDEF, Unit, Unstable, concat
 

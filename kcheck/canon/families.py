@@ -1,0 +1,100 @@
+"""Families of inputs on which kernels that differ show it (DESIGN.md 6).
+
+Each number is exact in every float format down to bf16 (at most 8 significant bits) and within
+the range of f16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Random = np.random.Generator
+Family = Callable[[Random, int], Floats]
+
+
+def _integers(rng: Random, n: int) -> Floats:
+    return rng.integers(-4, 5, n).astype(np.float64)
+
+
+def _positive(rng: Random, n: int) -> Floats:
+    return rng.integers(1, 9, n).astype(np.float64)
+
+
+def _fractions(rng: Random, n: int) -> Floats:
+    return rng.integers(-127, 128, n) / 64.0
+
+
+def _one_hot(rng: Random, n: int) -> Floats:
+    x = np.zeros(n)
+    if n:
+        x[rng.integers(n)] = 1
+    return x
+
+
+def _sparse(rng: Random, n: int) -> Floats:
+    return np.where(rng.random(n) < 0.1, rng.integers(1, 5, n), 0).astype(np.float64)
+
+
+def _negative(rng: Random, n: int) -> Floats:
+    return -rng.integers(1, 9, n).astype(np.float64)
+
+
+def _very_negative(rng: Random, n: int) -> Floats:
+    # -20480 and below; equal steps of 128 keep 8 bits
+    return -20480.0 - 128.0 * rng.integers(0, 3, n)
+
+
+def _huge(rng: Random, n: int) -> Floats:
+    return rng.choice([-1.0, 1.0], n) * 128.0 * rng.integers(64, 256, n)
+
+
+def _scales(rng: Random, n: int) -> Floats:
+    return rng.choice([-1.0, 1.0], n) * 2.0 ** rng.integers(-10, 11, n)
+
+
+def _ties(rng: Random, n: int) -> Floats:
+    return rng.integers(0, 2, n).astype(np.float64)
+
+
+def _ramp(rng: Random, n: int) -> Floats:
+    return (np.arange(n) % 127 - 63).astype(np.float64)
+
+
+FAMILIES: dict[str, Family] = {
+    "small integers": _integers,
+    "small fractions": _fractions,
+    "positive": _positive,
+    "ramp": _ramp,
+    "zeros": lambda rng, n: np.zeros(n),
+    "ones": lambda rng, n: np.ones(n),
+    "all negative": _negative,
+    "very negative": _very_negative,
+    "mixed scales": _scales,
+    "huge of both signs": _huge,
+    "ties": _ties,
+    "sparse": _sparse,
+    "one-hot": _one_hot,
+}
+
+
+def draws(sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(family, inputs by name): each family for all inputs, then one input at a time."""
+    rng = np.random.default_rng(seed)
+    for name, family in FAMILIES.items():
+        yield name, {buffer: family(rng, n) for buffer, n in sizes.items()}
+    if len(sizes) < 2:
+        return
+    for name in ("very negative", "huge of both signs", "all negative", "zeros"):
+        for chosen in sizes:
+            yield (
+                f"{name} in {chosen}",
+                {
+                    buffer: (FAMILIES[name] if buffer == chosen else _integers)(rng, n)
+                    for buffer, n in sizes.items()
+                },
+            )

@@ -1,0 +1,345 @@
+"""The one place that joins the rooms: text to kernels to executions to a verdict."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kcheck.canon.domain import Collision, LevelsExhausted
+from kcheck.canon.field import FieldDomain
+from kcheck.canon.real import Reals
+from kcheck.judge import Judge
+from kcheck.launch import Tensor
+from kcheck.launch_check import match_buffers, match_ledger
+from kcheck.ledger import assumptions
+from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_launches, load_one
+from kcheck.outputs import compare
+from kcheck.proof import error_bound
+from kcheck.semantics.execution import Execution, Refused, execute
+from kcheck.semantics.machine import BudgetError
+from kcheck.semantics.values import Unsupported
+from kcheck.verdict import Finding, Location, UsageError, Verdict
+from kcheck.witness import Subject, renamed, unknown_inputs
+
+Progress = Callable[[str, float], None]
+# exp2 inside exp2 inside ...: primes in a chain
+MAX_LEVELS = 4
+# new seeds after a collision of keys or a divisor that vanished by chance
+REDRAWS = 3
+TRIALS = 4
+MOST_TRIALS = 16
+# log2 of the error that `proved` by identity testing allows (DESIGN.md 3)
+PROVED = -80.0
+
+
+@dataclass
+class Question:
+    """Two kernels under their launches, the subject's buffers named as the reference's."""
+
+    reference: Subject
+    subject: Subject
+    pairs: list[tuple[Tensor, Tensor]]
+    ctas: list[int] | None
+    seed: int
+    safety: bool
+    witness_dir: Path | None
+    progress: Progress
+    ledger: list[str] = field(default_factory=list[str])
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def compared(self) -> list[tuple[Tensor, Tensor]]:
+        """The pairs whose contents must agree."""
+        return [(a, b) for a, b in self.pairs if a.role != "in" and a.compare and b.compare]
+
+
+def equivalent(
+    reference: KernelLike,
+    subject: KernelLike,
+    *,
+    launch: LaunchLike = None,
+    subject_launch: LaunchLike = None,
+    kernel: str | None = None,
+    subject_kernel: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+    cta: int | None = None,
+    seed: int | None = None,
+    safety: bool = True,
+    progress: Progress | None = None,
+    witness_dir: Path | None = None,
+) -> Verdict:
+    """Decide whether `subject` computes what `reference` computes, over the reals.
+
+    `reference`, `subject`: a path, PTX text or a Kernel. `launch`: a path, a Launch, or None for
+    the file beside the PTX (the subject's: else the reference's). `mapping`: reference buffer
+    name -> subject buffer name. `cta`: compare one CTA (linear index) only. `witness_dir`: where
+    the input of a refutation is saved. Raises UsageError and PtxError for bad arguments.
+    """
+    question = ask(
+        reference, subject, launch, subject_launch, kernel, subject_kernel, mapping, cta, seed
+    )
+    question.safety = safety
+    question.witness_dir = witness_dir
+    question.progress = progress or (lambda stage, done: None)
+    return answer(question)
+
+
+def ask(
+    reference: KernelLike,
+    subject: KernelLike,
+    launch: LaunchLike,
+    subject_launch: LaunchLike,
+    kernel: str | None,
+    subject_kernel: str | None,
+    mapping: Mapping[str, str] | None,
+    cta: int | None,
+    seed: int | None,
+) -> Question:
+    """Load both sides and match their buffers."""
+    first = load_kernel(reference, kernel)
+    second = load_kernel(subject, subject_kernel or _same_name(subject, kernel))
+    launches = load_launches((reference, subject), (first, second), launch, subject_launch)
+    pairs = match_buffers(*launches, mapping)
+    names = {b.name: a.name for a, b in pairs} | {b: a for a, b in (mapping or {}).items()}
+    theirs = {p.name for p in launches[0].params}
+    shared = {p.name for p in launches[0].params if not isinstance(p, Tensor)}
+    for param in launches[1].params:  # a buffer of the subject alone is not the reference's
+        if param.name not in names and param.name in theirs - shared:
+            names[param.name] = f"subject.{param.name}"
+    question = Question(
+        Subject(first, launches[0]),
+        Subject(second, renamed(launches[1], names)),
+        [(a, replace(b, name=names[b.name])) for a, b in pairs],
+        None if cta is None else _one_cta(cta, launches),
+        secrets.randbits(48) if seed is None else seed,
+        True,
+        None,
+        lambda stage, done: None,
+        match_ledger(*launches, pairs),
+    )
+    if not question.compared:
+        raise UsageError("the two kernels have no output in common that could be compared")
+    return question
+
+
+def _same_name(subject: KernelLike, name: str | None) -> str | None:
+    """`--kernel` names the subject's entry too if the subject has it."""
+    if name is None:
+        return None
+    try:
+        load_kernel(subject, name)
+    except UsageError:
+        return None
+    return name
+
+
+def _one_cta(cta: int, launches: tuple[Any, Any]) -> list[int]:
+    for side in launches:
+        if cta >= side.ctas:
+            raise UsageError(f"--cta {cta}: the grid has {side.ctas} CTAs (0 to {side.ctas - 1})")
+    if launches[0].grid != launches[1].grid:
+        raise UsageError("--cta needs the same grid on both sides")
+    return [cta]
+
+
+def answer(question: Question) -> Verdict:
+    """The verdict on a question."""
+    try:
+        verdict = _decide(question)
+    except Refused as error:
+        verdict = _refused(error)
+    except BudgetError as error:
+        steps = ("a smaller launch, or --cta N",)
+        verdict = _undecided(f"budget.{error.what}", str(error), steps)
+    except LevelsExhausted:
+        verdict = _undecided("budget.levels", f"exp2 is nested more than {MAX_LEVELS - 1} deep")
+    except Collision as error:
+        verdict = _undecided("budget.seeds", f"{error}", ("another --seed",))
+    return replace(
+        verdict,
+        kernels=(question.reference.kernel.name, question.subject.kernel.name),
+        seconds=time.monotonic() - question.started,
+        ctas=verdict.ctas or 0,
+        statistics={"seed": question.seed, **verdict.statistics},
+    )
+
+
+def _undecided(reason: str, message: str, steps: tuple[str, ...] = ()) -> Verdict:
+    finding = Finding(reason, message, "both")
+    return Verdict("undecided", reason, findings=(finding,), next_steps=steps)
+
+
+def _refused(error: Refused) -> Verdict:
+    reason = f"unsupported.{error.form}"
+    span = error.instr.span
+    place = Location(span.source.name, span.line, span.text)
+    finding = Finding(reason, error.message, "both", (place,))
+    return Verdict(
+        "undecided",
+        reason,
+        findings=(finding,),
+        next_steps=(f"rewrite or isolate the instruction at {span}",),
+    )
+
+
+@dataclass
+class FieldRun:
+    """Both kernels over one field domain."""
+
+    domain: FieldDomain
+    reference: Execution
+    subject: Execution
+    trials: int
+    levels: int
+    redraws: int
+
+
+def field_run(question: Question, trials: int) -> FieldRun:
+    """Execute both sides, with more levels and new seeds as needed."""
+    levels = 1 + any(
+        i.opcode[0] == "ex2" for s in (question.reference, question.subject) for i in s.kernel.code
+    )
+    redraws = 0
+    while True:
+        domain = FieldDomain(question.seed + redraws, trials, levels)
+        reals: Reals[Any] = Reals(domain)
+        try:
+            a = _execute(question, question.reference, "reference", reals)
+            b = _execute(question, question.subject, "subject", reals)
+            return FieldRun(domain, a, b, trials, levels, redraws)
+        except LevelsExhausted:
+            if levels == MAX_LEVELS:
+                raise
+            levels += 1
+        except Collision:
+            if redraws == REDRAWS:
+                raise
+            redraws += 1
+
+
+def _execute(question: Question, side: Subject, name: str, reals: Reals[Any]) -> Execution:
+    return execute(
+        side.kernel,
+        side.launch,
+        reals.domain,
+        ctas=question.ctas,
+        reals=reals,
+        progress=lambda done: question.progress(f"executing the {name}", done),
+    )
+
+
+def _decide(question: Question) -> Verdict:
+    run = field_run(question, TRIALS)
+    try:
+        comparisons = {
+            a.name: compare(run.reference, run.subject, (a, b), run.domain)
+            for a, b in question.compared
+        }
+    except Unsupported as error:
+        return _undecided(f"unsupported.{error.form}", f"an output: {error.message}")
+    judge = Judge(question, run, comparisons)
+    facts = {
+        "ctas": len(run.reference.ctas),
+        "outputs": judge.outputs,
+        "statistics": {
+            "trials": run.trials,
+            "levels": run.levels,
+            "instructions": [run.reference.instructions, run.subject.instructions],
+        },
+        "ledger": tuple(assumptions(question, run, comparisons)),
+    }
+    refutation = judge.refutation()
+    if refutation is not None:
+        return replace(refutation, **facts)
+    verdict = replace(_equal(question, run), **facts)
+    if verdict.verdict == "proved" and question.safety:
+        steps = ("--no-safety, if race freedom is known from elsewhere",)
+        verdict = replace(verdict, verdict="undecided", reason="safety-unchecked", next_steps=steps)
+    elif verdict.verdict == "proved" and question.ctas is not None:
+        verdict = replace(verdict, verdict="proved-for-cta", reason="one CTA is not the grid")
+    return verdict
+
+
+def _equal(question: Question, run: FieldRun) -> Verdict:
+    """No difference was found: is there a theorem that makes it a proof?"""
+    trials, bound = run.trials, error_bound(question, run)
+    while bound.log2 is not None and bound.log2 > PROVED and trials < MOST_TRIALS:
+        trials = min(max(bound.trials, trials + 1), MOST_TRIALS)
+        run = field_run(question, trials)
+        for pair in question.compared:
+            again = compare(run.reference, run.subject, pair, run.domain)
+            if again.different.any():
+                return Verdict(
+                    "undecided", "opaque", next_steps=("another --seed: trials disagree",)
+                )
+        bound = error_bound(question, run)
+    statistics = {"trials": trials}
+    if bound.log2 is not None and bound.log2 <= PROVED:
+        return Verdict("proved", None, "identity-testing", bound.log2, statistics=statistics)
+    reason = "tested-equal" if bound.log2 is None else "budget.degree"
+    finding = Finding(reason, f"no difference in {trials} trials; {bound.why}", "both")
+    return Verdict("undecided", reason, "identity-testing", findings=(finding,))
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What `run` gives: arrays (float64 or integers) by buffer name, figures, findings."""
+
+    outputs: dict[str, Any]
+    statistics: dict[str, Any]
+    findings: tuple[Finding, ...]
+
+
+def run(
+    kernel: KernelLike,
+    *,
+    launch: LaunchLike = None,
+    kernel_name: str | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    ctas: list[int] | None = None,
+) -> RunResult:
+    """Execute one kernel over the reals, in float64 enclosures, on given or random inputs.
+
+    Outputs are the centres of the enclosures, in the shape of the buffer, NaN where undefined or
+    never written. Raises UsageError and PtxError for bad arguments.
+    """
+    from kcheck.evaluate import evaluate
+
+    loaded = load_kernel(kernel, kernel_name)
+    side = Subject(loaded, load_one(kernel, loaded, launch))
+    started = time.monotonic()
+    used = secrets.randbits(48) if seed is None else seed
+    given = _inputs(side, inputs or {}, used)
+    try:
+        outputs, findings, figures = evaluate(side, given, ctas)
+    except Refused as error:
+        return RunResult({}, {"seed": used}, _refused(error).findings)
+    figures = {"seed": used, **figures, "seconds": round(time.monotonic() - started, 3)}
+    return RunResult(outputs, figures, findings)
+
+
+def _inputs(side: Subject, given: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """The given arrays, flattened, and small fractions for the others."""
+    rng = np.random.default_rng(seed)
+    sizes = unknown_inputs(side)
+    for name, values in given.items():
+        if name not in sizes:
+            known = ", ".join(sizes) or "none"
+            raise UsageError(f"input `{name}`: the kernel's open inputs are {known}")
+        if np.asarray(values).size != sizes[name]:
+            raise UsageError(
+                f"input `{name}` has {np.asarray(values).size} elements; expected {sizes[name]}"
+            )
+    return {
+        name: np.asarray(given[name], np.float64).reshape(-1)
+        if name in given
+        else rng.integers(-127, 128, n) / 64.0
+        for name, n in sizes.items()
+    }

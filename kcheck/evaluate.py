@@ -1,0 +1,43 @@
+"""One kernel run on concrete inputs, in float64 enclosures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kcheck.canon.constants import FINITE, NINF, PINF, SYMBOLIC
+from kcheck.canon.enclosure import EnclosureDomain
+from kcheck.confirm import fault_finding
+from kcheck.launch import FLOATS
+from kcheck.outputs import read_output
+from kcheck.semantics.execution import execute
+from kcheck.verdict import Finding
+from kcheck.witness import Subject
+
+
+def evaluate(
+    side: Subject, inputs: dict[str, Any], ctas: list[int] | None
+) -> tuple[dict[str, Any], tuple[Finding, ...], dict[str, Any]]:
+    """Outputs by buffer name, faults, figures; see `check.run`."""
+    run = execute(side.kernel, side.launch, EnclosureDomain(inputs), ctas=ctas)
+    outputs = {}
+    width = 0.0
+    for name, tensor in side.launch.buffers.items():
+        if tensor.role == "in" or name not in run.memories or not tensor.elements:
+            continue
+        out = read_output(run, tensor)
+        low, high = (np.broadcast_to(x, out.ids.shape) for x in out.v.ends)
+        values = np.where((out.ids == SYMBOLIC) | (out.ids >= FINITE), (low + high) / 2, np.nan)
+        values = np.where(out.ids == PINF, np.inf, np.where(out.ids == NINF, -np.inf, values))
+        values[out.unwritten] = np.nan
+        width = max(width, float(np.max(high - low, initial=0.0)))
+        if tensor.dtype not in FLOATS and not np.isnan(values).any():
+            values = values.astype(np.int64)
+        outputs[name] = values.reshape(tensor.shape) if tensor.strides is None else values
+    figures = {
+        "instructions": run.instructions,
+        "ctas": len(run.ctas),
+        "widest enclosure": width,
+    }
+    return outputs, tuple(fault_finding(side, "subject", f) for f in run.faults), figures

@@ -1,0 +1,273 @@
+"""Faults and differences of two runs, confirmed by the slow evaluator, as a refutation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kcheck.canon.constants import NAN, NAN_DIV, UNKNOWN
+from kcheck.confirm import (
+    confirm_fault,
+    confirm_output,
+    fault_finding,
+    first,
+    last_writer,
+    location,
+    to_watch,
+)
+from kcheck.outputs import Comparison, read_output
+from kcheck.report.text import element as shown
+from kcheck.semantics.execution import Execution
+from kcheck.verdict import ORDER, Finding, Location, Verdict, Witness
+from kcheck.witness import Subject, find_witness
+
+if TYPE_CHECKING:
+    from kcheck.check import FieldRun, Question
+
+SIDES = ("reference", "subject")
+
+
+class Judge:
+    """What is wrong with two runs, if anything."""
+
+    def __init__(
+        self, question: Question, run: FieldRun, comparisons: dict[str, Comparison]
+    ) -> None:
+        self.question = question
+        self.run = run
+        self.comparisons = comparisons
+        self.sides: list[tuple[str, Subject, Execution]] = [
+            ("reference", question.reference, run.reference),
+            ("subject", question.subject, run.subject),
+        ]
+
+    @property
+    def outputs(self) -> tuple[int, int]:
+        """Equal and compared elements."""
+        equal = sum(int(c.equal.sum()) for c in self.comparisons.values())
+        compared = sum(int((~c.idle).sum()) for c in self.comparisons.values())
+        return equal, compared
+
+    def refutation(self) -> Verdict | None:
+        """Refuted, or undecided about something that looks wrong; None if nothing does."""
+        found = [*self._faults(), *self._defects(), *self._unwritten()]
+        witness = None
+        if any(c.different.any() for c in self.comparisons.values()):
+            self.question.progress("looking for an input", 0.0)
+            witness = self._witness()
+            if witness is not None:
+                found.append((self._mismatch(witness), True))
+        if not found:
+            return self._open_difference()
+        confirmed = sorted((f for f, sure in found if sure), key=_rank)
+        if confirmed:
+            reason = confirmed[0].reason
+            return Verdict("refuted", reason, findings=tuple(confirmed), witness=witness)
+        contradicted = [f for f, sure in found if sure is False]
+        findings = tuple(f for f, _ in found)
+        if contradicted:
+            return Verdict(
+                "error",
+                f"unconfirmed.{contradicted[0].reason}",
+                findings=findings,
+                next_steps=("report this: the two evaluators of kcheck disagree",),
+            )
+        return Verdict("undecided", f"unconfirmed.{findings[0].reason}", findings=findings)
+
+    def _open_difference(self) -> Verdict | None:
+        """A difference without a witness, or a value that met an infinity."""
+        for name, c in self.comparisons.items():
+            if c.unknown.any():
+                at = first(c.unknown)
+                message = f"{shown(name, c.reference.index(at))}: a value met an infinity"
+                places = self._origin(UNKNOWN)
+                finding = Finding("unsupported.infinity", message, "both", places)
+                return Verdict("undecided", "unsupported.infinity", findings=(finding,))
+        for name, c in self.comparisons.items():
+            if c.different.any():
+                at = first(c.different)
+                message = (
+                    f"{shown(name, c.reference.index(at))} and {int(c.different.sum()) - 1} more "
+                    "elements differ over the field, but no real input was found that shows it"
+                )
+                finding = Finding("opaque", message, "both", self._stores(name, at))
+                return Verdict("undecided", "opaque", findings=(finding,))
+        return None
+
+    # faults while executing
+
+    def _faults(self) -> list[tuple[Finding, bool | None]]:
+        out = []
+        for name, side, run in self.sides:
+            for fault in run.faults:
+                finding = fault_finding(side, name, fault)
+                out.append((finding, confirm_fault(side, fault, self.question.seed)))
+        return out
+
+    # values that are no numbers
+
+    def _defects(self) -> list[tuple[Finding, bool | None]]:
+        out = []
+        for i, (name, _, run) in enumerate(self.sides):
+            for buffer, c in self.comparisons.items():
+                ids = read_output(run, (c.reference, c.subject)[i]).ids
+                zero = c.nan[i] & (ids == NAN_DIV)
+                for reason, flags, special in (
+                    ("undefined.output", c.undefined[i], None),
+                    ("value.division-by-zero", zero, NAN_DIV),
+                    ("value.nan", c.nan[i] & ~zero, NAN),
+                ):
+                    if flags.any():
+                        out.append(self._defect(i, name, buffer, reason, flags, special))
+        return out
+
+    def _defect(
+        self, i: int, name: str, buffer: str, reason: str, flags: Any, special: int | None
+    ) -> tuple[Finding, bool | None]:
+        question = self.question
+        side = self.sides[i][1]
+        at = first(flags)
+        writing = last_writer(side, (buffer, at), question.ctas, question.seed)
+        wanted = "undefined" if special is None else "nan"
+        sure = confirm_output(
+            side, (buffer, at), wanted, to_watch(side, writing, question.ctas), question.seed
+        )
+        places = [_store(side, writing)] if writing else []
+        made = self.sides[i][2].origins.get(special if special is not None else -1, -1)
+        if made >= 0:
+            places.append(location(side.kernel, made))
+        where = shown(buffer, self.comparisons[buffer].reference.index(at))
+        what = {
+            "undefined.output": "is undefined",
+            "value.division-by-zero": "is divided by zero, whatever the input",
+            "value.nan": "is not a number",
+        }[reason]
+        message = f"{where} {what}"
+        return Finding(reason, message, name, tuple(places), int(flags.sum())), sure
+
+    # elements that one side leaves alone
+
+    def _unwritten(self) -> list[tuple[Finding, bool | None]]:
+        out = []
+        for buffer, c in self.comparisons.items():
+            for wrote, lacks in ((0, 1), (1, 0)):
+                flags = c.unwritten == (-1, 1)[wrote]
+                if flags.any():
+                    out.append(self._one_unwritten(buffer, c, wrote, lacks, flags))
+        return out
+
+    def _one_unwritten(
+        self, buffer: str, c: Comparison, wrote: int, lacks: int, flags: Any
+    ) -> tuple[Finding, bool | None]:
+        question = self.question
+        at = first(flags)
+        writer, other = self.sides[wrote][1], self.sides[lacks][1]
+        writing = last_writer(writer, (buffer, at), question.ctas, question.seed)
+        answers = [
+            confirm_output(
+                side, (buffer, at), wanted, to_watch(side, ctas, question.ctas), question.seed
+            )
+            for side, wanted, ctas in ((writer, "written", writing), (other, "unwritten", {}))
+        ]
+        sure = None if None in answers else all(answers)
+        message = (
+            f"{shown(buffer, c.reference.index(at))} is never written by the {SIDES[lacks]}, "
+            f"and written by the {SIDES[wrote]}"
+        )
+        places = (_store(writer, writing),) if writing else ()
+        finding = Finding("value.unwritten", message, SIDES[lacks], places, int(flags.sum()))
+        return finding, sure
+
+    # values that differ
+
+    def _witness(self) -> Witness | None:
+        question = self.question
+        pairs = {
+            name: ((c.reference, c.subject), c.different)
+            for name, c in self.comparisons.items()
+            if c.different.any()
+        }
+        witness = find_witness(
+            question.reference,
+            question.subject,
+            pairs,
+            ctas=question.ctas,
+            seed=question.seed,
+            progress=question.progress,
+        )
+        if witness is None or question.witness_dir is None:
+            return witness
+        return replace(witness, path=str(save(witness, question.witness_dir, question)))
+
+    def _mismatch(self, witness: Witness) -> Finding:
+        c = self.comparisons[witness.buffer]
+        strides = c.reference.strides
+        index = np.array(witness.index, np.int64)
+        at = (
+            (
+                int(np.ravel_multi_index(tuple(index), c.reference.shape))
+                if strides is None
+                else int((index * np.array(strides)).sum())
+            )
+            if c.reference.shape
+            else 0
+        )
+        message = (
+            f"{shown(witness.buffer, witness.index)} is {witness.reference[0]:.9g} in the "
+            f"reference and {witness.subject[0]:.9g} in the subject"
+        )
+        places = self._stores(witness.buffer, at)
+        return Finding("value.mismatch", message, "subject", places, int(c.different.sum()))
+
+    def _stores(self, buffer: str, at: int) -> tuple[Location, ...]:
+        """The store of an element in the reference and in the subject."""
+        question = self.question
+        places = []
+        for _, side, _ in self.sides:
+            writing = last_writer(side, (buffer, at), question.ctas, question.seed)
+            if writing:
+                places.append(_store(side, writing))
+        return tuple(places)
+
+    def _origin(self, special: int) -> tuple[Location, ...]:
+        return tuple(
+            location(side.kernel, run.origins[special])
+            for _, side, run in self.sides
+            if run.origins.get(special, -1) >= 0
+        )
+
+
+def _store(side: Subject, writing: dict[int, tuple[int, tuple[int, int, int]]]) -> Location:
+    cta, (at, thread) = max(writing.items())
+    grid = side.launch.grid
+    return location(
+        side.kernel,
+        at,
+        thread,
+        (cta % grid[0], cta // grid[0] % grid[1], cta // grid[0] // grid[1]),
+    )
+
+
+def _rank(finding: Finding) -> int:
+    return ORDER.index(finding.reason.partition(".")[0])
+
+
+def save(witness: Witness, folder: Path, question: Question) -> Path:
+    """Write the input as `.npz`: arrays by buffer name, in the buffer's shape."""
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {}
+    for name, values in witness.inputs.items():
+        for side in (question.reference, question.subject):
+            tensor = side.launch.buffers.get(name)
+            if tensor is not None and tensor.strides is None:
+                values = np.asarray(values).reshape(tensor.shape)
+                break
+        arrays[name] = values
+    names = (question.reference.kernel.name, question.subject.kernel.name)
+    path = folder / f"{names[0]}-{names[1]}-{witness.buffer}.npz"
+    with path.open("wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+    return path

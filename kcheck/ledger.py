@@ -1,0 +1,73 @@
+"""The assumptions on which a verdict rests (DESIGN.md 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kcheck.launch import Launch, Tensor
+from kcheck.outputs import Comparison
+
+if TYPE_CHECKING:
+    from kcheck.check import FieldRun, Question
+
+DIVISIONS = frozenset({"div", "rcp", "rsqrt"})
+
+
+def assumptions(
+    question: Question, run: FieldRun, comparisons: dict[str, Comparison]
+) -> Iterator[str]:
+    """One line each."""
+    sides = (question.reference, question.subject)
+    if not question.safety:
+        yield "race freedom NOT CHECKED (--no-safety)"
+    yield "reals: rounding modes, .ftz and float formats mean nothing, literals are exact"
+    yield from _launches(question.reference.launch, question.subject.launch)
+    if question.ctas is not None:
+        yield f"CTA {question.ctas[0]} only"
+    yield "finite inputs"
+    if any(
+        i.opcode[0] in DIVISIONS and i.opcode[-1][0] not in "us"
+        for s in sides
+        for i in s.kernel.code
+    ):
+        yield "divisors nonzero"
+    yield "buffers do not alias, bases aligned to 256 bytes"
+    for side in sides:
+        for param in side.launch.params:
+            if isinstance(param, Tensor) and param.values is not None:
+                yield f"`{param.name}` holds the values: of {side.launch.path}"
+    yield from question.ledger
+    yield from _idle(comparisons)
+    if any(i.opcode[0] in ("atom", "red") for s in sides for i in s.kernel.code):
+        yield "float atomics add in any order"
+    if any(i.opcode[0] == "cp" for s in sides for i in s.kernel.code):
+        yield "cp.async copies are complete when they are read (a matter of races)"
+    yield f"{run.trials} trials, seed {question.seed}, keyed hashes behave as random functions"
+    yield "ptxas and the hardware below PTX are trusted"
+
+
+def _launches(reference: Launch, subject: Launch) -> Iterator[str]:
+    yield f"launch {_launch(reference)}"
+    if _launch(reference) != _launch(subject):
+        yield f"subject's launch {_launch(subject)}"
+
+
+def _launch(launch: Launch) -> str:
+    block = [n for n in launch.block]
+    while len(block) > 1 and block[-1] == 1:
+        block.pop()
+    shared = f" dynamic shared {launch.dynamic_shared}" if launch.dynamic_shared else ""
+    return f"grid {_by(launch.grid)} block {_by(tuple(block))}{shared}"
+
+
+def _by(numbers: tuple[int, ...]) -> str:
+    return "x".join(map(str, numbers))
+
+
+def _idle(comparisons: dict[str, Comparison]) -> Iterator[str]:
+    for name, c in comparisons.items():
+        if c.idle.all():
+            yield f"WARNING: nothing is written to `{name}`"
+        elif c.idle.any():
+            yield f"{int(c.idle.sum())} elements of `{name}` are written by neither side"

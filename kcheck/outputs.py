@@ -1,0 +1,95 @@
+"""The outputs of two runs beside each other, element by element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kcheck.canon.constants import FINITE, NAN, NAN_DIV, SYMBOLIC, UNDEF, UNKNOWN
+from kcheck.canon.domain import Bool, Domain
+from kcheck.canon.real import Ids
+from kcheck.launch import DTYPE_BYTES, Tensor
+from kcheck.semantics.execution import Execution
+
+
+@dataclass
+class Output:
+    """One buffer after a run: `v` counts where `ids` is SYMBOLIC or a finite constant."""
+
+    unwritten: Bool
+    ids: Ids
+    v: Any
+
+
+@dataclass
+class Comparison:
+    """Flags per element of one pair of buffers.
+
+    `unwritten`: -1 only the reference wrote, 1 only the subject, 0 neither or both.
+    """
+
+    reference: Tensor
+    subject: Tensor
+    equal: Bool
+    different: Bool
+    idle: Bool
+    unwritten: Any
+    nan: tuple[Bool, Bool]
+    undefined: tuple[Bool, Bool]
+    unknown: Bool
+
+
+def read_output(execution: Execution, tensor: Tensor) -> Output:
+    """All elements of a buffer, from the first to the last that its shape reaches."""
+    memory = execution.memories[tensor.name]
+    fmt = {"tf32": "f32", "e4m3": "u8", "e5m2": "u8"}.get(tensor.dtype, tensor.dtype)
+    unwritten, real = memory.contents(DTYPE_BYTES[tensor.dtype], fmt)
+    ids = np.broadcast_to(execution.reals.ids(real, unwritten.shape), unwritten.shape)
+    return Output(unwritten, ids, execution.reals.value(real))
+
+
+def compare(
+    reference: Execution, subject: Execution, pair: tuple[Tensor, Tensor], domain: Domain[Any]
+) -> Comparison:
+    """Both runs share their constants (`execute(reals=...)`)."""
+    a, b = read_output(reference, pair[0]), read_output(subject, pair[1])
+    idle = a.unwritten & b.unwritten
+    both = ~a.unwritten & ~b.unwritten
+    numbers = [(x.ids == SYMBOLIC) | (x.ids >= FINITE) for x in (a, b)]
+    same = np.where(numbers[0] & numbers[1], domain.equal(a.v, b.v), a.ids == b.ids)
+    exact = (a.ids >= FINITE) & (b.ids >= FINITE)
+    same = np.where(exact, a.ids == b.ids, same)
+    undefined = tuple((x.ids == UNDEF) & ~x.unwritten for x in (a, b))
+    nan = tuple(np.isin(x.ids, (NAN, NAN_DIV)) for x in (a, b))
+    unknown = (a.ids == UNKNOWN) | (b.ids == UNKNOWN)
+    bad = undefined[0] | undefined[1] | nan[0] | nan[1] | unknown
+    return Comparison(
+        *pair,
+        equal=both & same & ~bad,
+        different=both & ~same & ~bad,
+        idle=idle,
+        unwritten=b.unwritten.astype(np.int8) * -1 + a.unwritten.astype(np.int8),
+        nan=(nan[0], nan[1]),
+        undefined=(undefined[0], undefined[1]),
+        unknown=unknown,
+    )
+
+
+def separation(
+    reference: Execution, subject: Execution, pair: tuple[Tensor, Tensor], domain: Any
+) -> Any:
+    """How far apart the two enclosures of each element are, relative to their size; 0 if not.
+
+    An infinity against anything else counts as 1.
+    """
+    a, b = read_output(reference, pair[0]), read_output(subject, pair[1])
+    apart = domain.distinct(a.v, b.v)
+    gap = np.maximum(b.v.low - a.v.high, a.v.low - b.v.high)
+    size = np.maximum(np.maximum(abs(a.v.low), abs(a.v.high)), abs(b.v.low)) + 1e-300
+    with np.errstate(all="ignore"):
+        relative = np.where(apart, np.minimum(gap / size, 1), 0.0)
+    finite = [(x.ids == SYMBOLIC) | (x.ids >= FINITE) for x in (a, b)]
+    infinite = (finite[0] != finite[1]) | (~finite[0] & ~finite[1] & (a.ids != b.ids))
+    return np.where(infinite, 1.0, np.broadcast_to(relative, infinite.shape))

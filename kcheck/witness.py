@@ -1,0 +1,184 @@
+"""From a difference over the field to an input on which two kernels really differ.
+
+Inputs are tried in float64 enclosures over all lanes; the slow evaluator, which shares no code
+with the lane executor, then has to find the same: exact rationals where it can, else enclosures.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kcheck.canon.enclosure import EnclosureDomain
+from kcheck.canon.families import draws
+from kcheck.canon.real import Reals
+from kcheck.launch import FLOATS, Launch, Scalar, Tensor
+from kcheck.outputs import separation
+from kcheck.ptx_frontend.kernel import Kernel
+from kcheck.semantics.execution import Execution, Refused, execute
+from kcheck.semantics.machine import BudgetError
+from kcheck.semantics.slow import Enclosure, Exact, Real, SlowMachine, SlowResult, Unevaluated
+from kcheck.verdict import Witness
+
+Pair = tuple[Tensor, Tensor]
+# elements that are tried for one input
+TRIED = 3
+# seconds after which no further input is tried
+PATIENCE = 60.0
+# instructions that leave the rationals
+IRRATIONAL = frozenset({"ex2", "lg2", "sqrt", "rsqrt", "tanh", "sin", "cos"})
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A kernel with its launch."""
+
+    kernel: Kernel
+    launch: Launch
+
+    @property
+    def rational(self) -> bool:
+        """No instruction leaves the rationals."""
+        return not any(instr.opcode[0] in IRRATIONAL for instr in self.kernel.code)
+
+
+def unknown_inputs(*sides: Subject) -> dict[str, int]:
+    """Float inputs without `values:` and symbolic scalars: name -> elements."""
+    sizes: dict[str, int] = {}
+    for side in sides:
+        for param in side.launch.params:
+            if isinstance(param, Tensor) and param.role != "out" and param.values is None:
+                sizes[param.name] = param.elements
+            elif isinstance(param, Scalar) and param.value is None:
+                sizes[param.name] = 1
+    return {name: n for name, n in sizes.items() if n}
+
+
+def find_witness(
+    reference: Subject,
+    subject: Subject,
+    pairs: dict[str, tuple[Pair, Any]],
+    *,
+    ctas: list[int] | None,
+    seed: int,
+    progress: Callable[[str, float], None],
+) -> Witness | None:
+    """An input on which some element differs, confirmed, or None.
+
+    `pairs`: buffer name -> (pair of tensors, flags of the elements that may differ).
+    """
+    sizes = unknown_inputs(reference, subject)
+    started = time.monotonic()
+    tries = list(draws(sizes, seed))
+    for number, (family, inputs) in enumerate(tries):
+        if time.monotonic() - started > PATIENCE:
+            return None
+        progress("looking for an input", number / len(tries))
+        found = _try(reference, subject, pairs, inputs, family, ctas)
+        if found is not None:
+            return found
+    return None
+
+
+def _run(side: Subject, domain: Any, reals: Any, ctas: list[int] | None) -> Execution:
+    return execute(side.kernel, side.launch, domain, ctas=ctas, reals=reals)
+
+
+def _try(
+    reference: Subject,
+    subject: Subject,
+    pairs: dict[str, tuple[Pair, Any]],
+    inputs: dict[str, Any],
+    family: str,
+    ctas: list[int] | None,
+) -> Witness | None:
+    domain = EnclosureDomain(inputs)
+    reals: Reals[Any] = Reals(domain)
+    try:
+        a, b = (_run(side, domain, reals, ctas) for side in (reference, subject))
+    except (Refused, BudgetError):
+        return None
+    for name, (pair, candidates) in pairs.items():
+        gap = np.where(candidates, separation(a, b, pair, domain), 0)
+        for element in np.argsort(-gap, kind="stable")[:TRIED]:
+            if gap[element] <= 0:
+                break
+            values = confirm(reference, subject, inputs, (name, int(element)), ctas)
+            if values is not None:
+                index = pair[0].index(int(element))
+                return Witness(name, index, values[0], values[1], family, inputs)
+    return None
+
+
+def writers(
+    side: Subject, element: tuple[str, int], ctas: list[int] | None, inputs: dict[str, Any]
+) -> dict[int, tuple[int, tuple[int, int, int]]]:
+    """The CTAs that write an element, each with the instruction and thread that did it last."""
+    domain = EnclosureDomain(inputs)
+    run = execute(side.kernel, side.launch, domain, ctas=ctas, watch=element)
+    return run.memories[element[0]].writers
+
+
+def confirm(
+    reference: Subject,
+    subject: Subject,
+    inputs: dict[str, Any],
+    element: tuple[str, int],
+    ctas: list[int] | None,
+) -> tuple[tuple[float, float], tuple[float, float]] | None:
+    """Both values (bounds) by the slow evaluator if they differ for certain, else None."""
+    rational = reference.rational and subject.rational
+    for numbers in (Exact, Enclosure) if rational else (Enclosure,):
+        try:
+            values = [
+                _slow_value(side, inputs, numbers, element, ctas) for side in (reference, subject)
+            ]
+        except Unevaluated:
+            continue
+        first, second = values
+        if first is None or second is None:
+            return None
+        if numbers is Exact:
+            apart = first.exact() != second.exact()
+        else:
+            (low, high), (floor, top) = first.bounds(), second.bounds()
+            apart = high < floor or top < low
+        return (first.bounds(), second.bounds()) if apart else None
+    return None
+
+
+def _slow_value(
+    side: Subject,
+    inputs: dict[str, Any],
+    numbers: Any,
+    element: tuple[str, int],
+    ctas: list[int] | None,
+) -> Any:
+    """The number that the slow evaluator leaves in an element; None if it is no number."""
+    chosen = sorted(writers(side, element, ctas, inputs))
+    result = slow_run(side, inputs, numbers, chosen)
+    value = result.outputs[element[0]][element[1]]
+    if isinstance(value, Real):
+        return value.number
+    return numbers.of(value) if isinstance(value, int) else None
+
+
+def slow_run(side: Subject, inputs: dict[str, Any], numbers: Any, ctas: list[int]) -> SlowResult:
+    """The slow evaluator on these inputs; integer buffers take theirs from the launch."""
+    mine = {p.name for p in side.launch.params}
+    given = {name: values.tolist() for name, values in inputs.items() if name in mine}
+    for name in list(given):
+        tensor = side.launch.buffers.get(name)
+        if tensor is not None and tensor.dtype not in FLOATS:
+            given[name] = [int(v) for v in given[name]]
+    return SlowMachine(side.kernel, side.launch, given, numbers, ctas=ctas).run()
+
+
+def renamed(launch: Launch, names: dict[str, str]) -> Launch:
+    """The launch with parameters renamed."""
+    params = tuple(replace(p, name=names.get(p.name, p.name)) for p in launch.params)
+    return replace(launch, params=params)
