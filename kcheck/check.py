@@ -20,7 +20,7 @@ from kcheck.launch_check import match_buffers, match_ledger
 from kcheck.ledger import assumptions
 from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_launches, load_one
 from kcheck.outputs import compare
-from kcheck.proof import error_bound
+from kcheck.proof import claim, error_log2, trials_needed
 from kcheck.semantics.execution import Execution, Refused, execute
 from kcheck.semantics.machine import BudgetError
 from kcheck.semantics.values import Unsupported
@@ -33,7 +33,8 @@ MAX_LEVELS = 4
 # new seeds after a collision of keys or a divisor that vanished by chance
 REDRAWS = 3
 TRIALS = 4
-MOST_TRIALS = 16
+# runs that one question may take: each seed at each number of levels
+ATTEMPTS = (REDRAWS + 1) * MAX_LEVELS
 # log2 of the error that `proved` by identity testing allows (DESIGN.md 3)
 PROVED = -80.0
 
@@ -257,7 +258,9 @@ def _decide(question: Question) -> Verdict:
     refutation = judge.refutation()
     if refutation is not None:
         return replace(refutation, **facts)
-    verdict = replace(_equal(question, run), **facts)
+    equal = _equal(question, run)
+    statistics = {**facts.pop("statistics"), **equal.statistics}
+    verdict = replace(equal, **facts, statistics=statistics)
     if verdict.verdict == "proved" and question.safety:
         steps = ("--no-safety, if race freedom is known from elsewhere",)
         verdict = replace(verdict, verdict="undecided", reason="safety-unchecked", next_steps=steps)
@@ -268,23 +271,25 @@ def _decide(question: Question) -> Verdict:
 
 def _equal(question: Question, run: FieldRun) -> Verdict:
     """No difference was found: is there a theorem that makes it a proof?"""
-    trials, bound = run.trials, error_bound(question, run)
-    while bound.log2 is not None and bound.log2 > PROVED and trials < MOST_TRIALS:
-        trials = min(max(bound.trials, trials + 1), MOST_TRIALS)
+    facts = claim(question, run)
+    needed = trials_needed(facts, run.levels, PROVED, ATTEMPTS)
+    if needed is None:
+        why = error_log2(facts, run.trials, run.levels, ATTEMPTS)[1]
+        reason = "budget.degree" if why.startswith("budget.degree") else "tested-equal"
+        finding = Finding(reason, f"no difference in {run.trials} trials; {why}", "both")
+        return Verdict("undecided", reason, "identity-testing", findings=(finding,))
+    trials = max(needed, run.trials)
+    if trials > run.trials:
         run = field_run(question, trials)
         for pair in question.compared:
             again = compare(run.reference, run.subject, pair, run.domain)
             if again.different.any():
-                return Verdict(
-                    "undecided", "opaque", next_steps=("another --seed: trials disagree",)
-                )
-        bound = error_bound(question, run)
-    statistics = {"trials": trials}
-    if bound.log2 is not None and bound.log2 <= PROVED:
-        return Verdict("proved", None, "identity-testing", bound.log2, statistics=statistics)
-    reason = "tested-equal" if bound.log2 is None else "budget.degree"
-    finding = Finding(reason, f"no difference in {trials} trials; {bound.why}", "both")
-    return Verdict("undecided", reason, "identity-testing", findings=(finding,))
+                reason = "opaque"
+                message = f"a difference shows in {trials} trials that {TRIALS} did not show"
+                return _undecided(reason, message, ("another --seed",))
+    bound, _ = error_log2(facts, trials, run.levels, ATTEMPTS)
+    statistics = {"trials": trials, "levels": run.levels}
+    return Verdict("proved", None, "identity-testing", bound, statistics=statistics)
 
 
 @dataclass(frozen=True)

@@ -107,10 +107,11 @@ class BoundDomain:
         self.field = field
         key = b"bound" + str(field.seed).encode()
         tracked = field.levels > 1
-        self.supports = Supports(key, inputs or {}) if tracked else None
+        primes = field.primes.ravel().tolist()
+        self.supports = Supports(key, inputs or {}, primes) if tracked else None
         self.exponents = Exponents(key, field, self.supports) if self.supports else None
         self._tested = Zero()
-        self._divisions = 0
+        self._decisions = 0
         self._decided: set[int] = set()
 
     def _of(
@@ -191,7 +192,7 @@ class BoundDomain:
     def div(self, a: BoundValue, b: BoundValue) -> tuple[BoundValue, Bool]:
         """The quotient, and the lanes where the divisor is identically zero."""
         value, zero = self.field.div(a.value, b.value)
-        self._divisions += zero.size
+        self._decisions += zero.size
         self._tested = self._tested.hull(b.size.apart(NOTHING))
         if zero.any():
             self._decide(zero, b)
@@ -211,14 +212,14 @@ class BoundDomain:
         assert supports is not None
         assert exponents is not None
         assert a.support is not None
-        sets = exponents.record(a.value, a.support, a.size)
-        apart = a.size.apart(a.size)
-        self._tested = self._tested.hull(apart)
+        rest = exponents.rest_size(a.support, a.size)
+        self._tested = self._tested.hull(rest.apart(rest))
+        sets = exponents.record(a.value, a.support, rest)
         out = supports.blank(a.shape)
         out.flags[[NONZERO, REST, EXPONENTIAL]] = True
         out.cone = supports.union(sets, np.broadcast_to(a.support.cone, a.shape))
         constants = [supports.forms[i][0] for i in np.unique(a.support.form).tolist()]
-        bits = float(max(math.ceil(abs(c)) for c in constants)) + 1.0
+        bits = float(max(math.ceil(abs(c)) for c in constants))
         return BoundValue(value, Size(e=1.0, bits=2 * bits, shift=bits), out)
 
     def maximum(self, a: BoundValue, b: BoundValue) -> BoundValue:
@@ -230,11 +231,9 @@ class BoundDomain:
         support = None
         if self.supports and self.exponents and a.support and b.support:
             cone = self.supports.union(a.support.cone, b.support.cone)
-            support = self.supports.blank(value.shape)
-            if not single.all():
-                # lanes that are no atom are numbered too, and then replaced
-                support.form = -1 - self.exponents.atom_ids(value)
-                support.flags[NONZERO] = True
+            form = np.zeros(value.shape, np.int64)
+            form[~single] = -1 - self.exponents.atom_ids(value[~single])
+            support = self.supports.blank(value.shape, form)
             if single.any():
                 support = self.supports.where(single, a.support, support)
             support.cone = np.broadcast_to(cone, value.shape)
@@ -287,6 +286,7 @@ class BoundDomain:
         known = decided >= 0
         if known.any():
             self._tested = self._tested.hull(p.size.apart(Size()))
+            self._decisions += known.size
             self._decide(known, p)
         return decided
 
@@ -322,7 +322,7 @@ class BoundDomain:
         pairs = self.field.atoms**2 + self.field.max_sets**2
         if self.exponents:
             pairs += 2 * self.exponents.rests**2
-        return pairs + self._divisions
+        return pairs + self._decisions
 
 
 def _full(a: BoundValue) -> BoundValue:

@@ -19,7 +19,7 @@ from kcheck.canon.field import FieldDomain
 from kcheck.canon.hashing import Permutation, Words, pack
 from kcheck.canon.interning import Ids, Interner, SortedMap
 from kcheck.canon.residues import FieldValue
-from kcheck.canon.size import Size
+from kcheck.canon.size import SYMBOL, Size, of_constants
 from kcheck.canon.support import EXPONENTIAL, Support, Supports
 
 
@@ -28,7 +28,7 @@ class Condition(NamedTuple):
 
     `reason` is None where the theorem applies. `rests`: how many rests are in the basis; `span`:
     the greatest degree of an exponential as a monomial in the basis; `root`: the common
-    denominator of constant exponents; `x`, `bits`: degree and coefficients of the rests.
+    denominator of constant exponents; `x`: the degree of the rests.
     """
 
     reason: str | None = None
@@ -36,7 +36,6 @@ class Condition(NamedTuple):
     span: float = 0.0
     root: int = 1
     x: float = 0.0
-    bits: float = 0.0
 
     def hull(self, other: Condition) -> Condition:
         """A bound for both."""
@@ -46,7 +45,6 @@ class Condition(NamedTuple):
             max(self.span, other.span),
             math.lcm(self.root, other.root),
             max(self.x, other.x),
-            max(self.bits, other.bits),
         )
 
 
@@ -65,6 +63,8 @@ class Exponents:
         # residues at level 1 of the atoms in forms: (trials, atoms)
         self.atoms = Interner()
         self._atom_residues = np.zeros((field.trials, 1024), np.uint64)
+        self._filled = np.zeros(1024, bool)
+        self._form_sizes: dict[int, Size] = {}
 
     @property
     def rests(self) -> int:
@@ -74,16 +74,35 @@ class Exponents:
     def atom_ids(self, value: FieldValue) -> Ids:
         """Ids of lanes that are new indeterminates, by level 0."""
         first, second = self._permutation.digest(pack(value.r[0]))
-        ids, fresh = self.atoms.intern(first, second)
-        while self.atoms.count > self._atom_residues.shape[1]:
+        ids, _ = self.atoms.intern(first, second)
+        while self.atoms.count > self._filled.size:
+            self._filled = np.concatenate([self._filled, np.zeros_like(self._filled)])
             grown = (self._atom_residues, np.zeros_like(self._atom_residues))
             self._atom_residues = np.concatenate(grown, axis=1)
-        rows = value.r[1].reshape(self._field.trials, -1)
-        self._atom_residues[:, ids.ravel()[fresh]] = rows[:, fresh]
+        # without level 1 an atom can't be in an exponent until it is met whole
+        if value.depth > 1 and not self._filled[ids].all():
+            self._atom_residues[:, ids.ravel()] = value.r[1].reshape(self._field.trials, -1)
+            self._filled[ids] = True
         return ids
 
+    def rest_size(self, support: Support, size: Size) -> Size:
+        """A bound for the rests of values of a given size."""
+        out = size
+        for form in np.unique(support.form).tolist():
+            if form not in self._form_sizes:
+                constant, terms = self._supports.forms[form]
+                total = of_constants([constant])
+                for _, factor in terms:
+                    total = total + of_constants([factor]) * SYMBOL
+                self._form_sizes[form] = total
+            out = out.hull(size + self._form_sizes[form])
+        return out
+
     def record(self, value: FieldValue, support: Support, size: Size) -> Ids:
-        """The sets of one exponent each, per lane of the argument of exp2."""
+        """The sets of one exponent each, per lane of the argument of exp2.
+
+        `size` bounds the rests.
+        """
         shape = value.shape
         support = support.broadcast(shape)
         rest = self._rest_residues(value, support).reshape(self._field.trials, -1)
@@ -181,15 +200,12 @@ class Exponents:
             spans.append(parts)
         units = {id(c): _unit(c) for c in (*rests.values(), *atoms.values())}
         span = max((sum(abs(f / units[id(c)]) for c, f in parts) for parts in spans), default=0)
-        sizes = [self._sizes[i] for i in rests]
-        zeros = [s.apart(Size()) for s in sizes]
         return Condition(
             self._peel(sorted(rests), sorted(atoms)),
             len(rests),
             float(span),
             root,
-            max((z.x for z in zeros), default=0.0),
-            max((z.bits for z in zeros), default=0.0),
+            max((self._sizes[i].x for i in rests), default=0.0),
         )
 
     def _root(self, rest: int) -> tuple[int, Fraction]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kcheck.canon.domain import Collision
 from kcheck.canon.interning import Ids
 
 # constant, ((atom, coefficient), ...) by rising atom
@@ -18,9 +20,13 @@ _EMPTY = (np.iinfo(np.int32).max, -1)
 
 
 class Forms:
-    """Ids of forms. 0 is the zero form; -1 - a is the atom a alone, without an entry."""
+    """Ids of forms. 0 is the zero form; -1 - a is the atom a alone, without an entry.
 
-    def __init__(self) -> None:
+    What is not zero is not zero modulo any of `primes`, else Collision.
+    """
+
+    def __init__(self, primes: Iterable[int] = ()) -> None:
+        self._modulus = math.prod(primes)
         self._forms: list[Form] = []
         self._ids: dict[Form, int] = {}
         self._memo: dict[tuple[str, int, int], int] = {}
@@ -40,6 +46,9 @@ class Forms:
         if not constant and len(terms) == 1 and terms[0][1] == 1:
             return -1 - terms[0][0]
         if form not in self._ids:
+            for number in (constant, *(factor for _, factor in terms)):
+                if number and math.gcd(number.numerator, self._modulus) > 1:
+                    raise Collision(f"a prime divides the constant {number}")
             ident = self._ids[form] = len(self._forms)
             self._forms.append(form)
             if ident == self._terms.size:
@@ -57,18 +66,18 @@ class Forms:
 
     def has_atoms(self, ids: Ids) -> NDArray[np.bool_]:
         """Where a form has an atom."""
-        atoms: NDArray[np.bool_] = (ids < 0) | (self._terms[ids] > 0)
+        atoms: NDArray[np.bool_] = (ids < 0) | (self._terms[np.maximum(ids, 0)] > 0)
         return atoms
 
     def nonzero(self, ids: Ids) -> NDArray[np.bool_]:
         """Where a form is not zero."""
-        nonzero: NDArray[np.bool_] = (ids < 0) | self._nonzero[ids]
+        nonzero: NDArray[np.bool_] = (ids < 0) | self._nonzero[np.maximum(ids, 0)]
         return nonzero
 
     def ranges(self, ids: Ids) -> NDArray[np.int32]:
         """The least and greatest atom, (2, *lanes); (2^31 - 1, -1) without atoms."""
         atom = (-1 - ids).astype(np.int32)
-        return np.where(ids < 0, atom, self._ranges[:, ids])
+        return np.where(ids < 0, atom, self._ranges[:, np.maximum(ids, 0)])
 
     def add(self, a: Ids, b: Ids) -> tuple[Ids, NDArray[np.bool_]]:
         """Sums, and the lanes where one became too long: only its constant is left there."""
@@ -81,7 +90,7 @@ class Forms:
         if lost.any():
             # a sum whose atoms all cancel is not lost
             cancelled = self._pairs("cancel", self._cancels, a, b) > 0
-            lost &= (self._terms[out] == 0) & ~cancelled
+            lost &= (self._terms[np.maximum(out, 0)] == 0) & ~cancelled
         return out, lost
 
     def scale(self, a: Ids, constant: Ids, invert: bool = False) -> Ids:

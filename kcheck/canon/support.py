@@ -1,12 +1,12 @@
 """Which indeterminates a value depends on, and how: what the theorem on exponentials needs.
 
-Everything here is a safe approximation: indeterminates that can't occur are never missing, and a
-dependence is `certain` only if it can't cancel.
+Everything here is a safe approximation: an indeterminate that occurs is never missing, and a
+dependence is `certain` only if it can't cancel, neither over the rationals nor modulo a prime.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -93,23 +93,34 @@ def align(a: Support, b: Support, ndim: int = 0) -> tuple[Support, Support]:
     return a.widen(ndim), b.widen(ndim)
 
 
-class Supports:
-    """The operations. `inputs`: the tensors' names and shapes; others are not tracked."""
+def _most(x: NDArray[Any], axis: int) -> NDArray[Any]:
+    """The greatest along an axis of lanes, which is kept."""
+    most: NDArray[Any] = x.max(axis=axis, keepdims=True)
+    return most
 
-    def __init__(self, key: bytes, inputs: Mapping[str, tuple[int, ...]]) -> None:
+
+class Supports:
+    """The operations. `inputs`: the tensors' names and shapes; others are not tracked.
+
+    What is certain is certain modulo each of `primes` too: constants that are not zero are not
+    zero there.
+    """
+
+    def __init__(
+        self, key: bytes, inputs: Mapping[str, tuple[int, ...]], primes: Iterable[int] = ()
+    ) -> None:
         self.shapes = {name: shape or (1,) for name, shape in inputs.items()}
         self.names = {name: t for t, name in enumerate(self.shapes)}
         ranks = [len(shape) for shape in self.shapes.values()]
         self.starts = np.cumsum([0, *ranks])  # first axis of each tensor; the atoms' at the end
         self.axes, self.tensors = int(self.starts[-1]) + 1, len(ranks) + 1
-        self.forms = Forms()
+        self.forms = Forms(primes)
         self.cones = Sets(key, "cone")
         self._minus = self.forms.constants([Fraction(-1)])
 
     def blank(self, lanes: tuple[int, ...], form: Ids | None = None) -> Support:
         """Values that are their form, zero if there is none."""
-        zero = np.zeros(lanes, np.int64)
-        form = zero if form is None else form
+        form = np.zeros(lanes, np.int64) if form is None else form
         flags = np.zeros((3, *lanes), bool)
         flags[NONZERO] = self.forms.nonzero(form)
         return Support(
@@ -118,7 +129,7 @@ class Supports:
             np.zeros((self.tensors, *lanes), bool),
             flags,
             form,
-            zero,
+            np.zeros(lanes, np.int64),
         )
 
     def input(self, name: str, n: int) -> Support:
@@ -222,6 +233,50 @@ class Supports:
     def matmul(self, a: Support, b: Support) -> Support:
         """Batched product of (..., M, K) and (..., K, N)."""
         a, b = align(a, b)
+        if a.form.any() or b.form.any():
+            return self._matmul_by_terms(a, b)
+        degree = np.minimum(_most(a.degree, -1) + _most(b.degree, -2), 2).astype(np.int8)
+        certain = self._certain_sums(a, b)
+        flags = _most(a.flags, -1) | _most(b.flags, -2)
+        flags[NONZERO] = certain.any(axis=0)
+        return Support(
+            np.maximum(_most(a.hull, -1), _most(b.hull, -2)),
+            degree,
+            certain,
+            flags,
+            np.zeros(flags.shape[1:], np.int64),
+            self.union(self._union_along(a.cone, -1), self._union_along(b.cone, -2)),
+        )
+
+    def _certain_sums(self, a: Support, b: Support) -> Bool:
+        """Where a tensor occurs in one factor only, and each summand has its own elements."""
+        out: Bool = np.zeros((1, *(1,) * a.form.ndim), bool)
+        for x, y, axis in ((a, b, -1), (b, a, -2)):
+            here = x.certain.astype(np.float32)
+            other = y.flags[NONZERO].astype(np.float32)
+            term = (here @ other if axis == -1 else other @ here) > 0
+            absent = _most(y.degree, -3 - axis) == 0
+            out = out | (term & absent & self._all_disjoint(x.hull, axis))
+        return out
+
+    def _all_disjoint(self, hull: NDArray[np.int32], axis: int) -> Bool:
+        """Per tensor: whether the elements of all entries along an axis are disjoint."""
+        low, high = -hull[: self.axes], hull[self.axes :]
+        order = low.argsort(axis=axis, kind="stable")
+        low = np.moveaxis(np.take_along_axis(low, order, axis), axis, 0)
+        high = np.moveaxis(np.take_along_axis(high, order, axis), axis, 0)
+        apart = (np.maximum.accumulate(high)[:-1] < low[1:]) | (low[1:] == -_NEVER)
+        disjoint: Bool = np.logical_or.reduceat(apart.all(axis=0), self.starts, axis=0)
+        return np.expand_dims(disjoint, axis)
+
+    def _union_along(self, cone: Ids, axis: int) -> Ids:
+        parts = np.moveaxis(cone, axis, 0)
+        out: Ids = parts[0]
+        for part in parts[1:]:
+            out = self.union(out, part)
+        return np.expand_dims(out, axis)
+
+    def _matmul_by_terms(self, a: Support, b: Support) -> Support:
         a = Support.join(lambda x: x[..., :, :, None], [a])
         b = Support.join(lambda x: x[..., None, :, :], [b])
         terms = self.mul(a, b)

@@ -12,8 +12,6 @@ from kcheck.canon.size import Zero
 TARGET = -80.0  # log2 of the error that a proof may have
 MAX_TRIALS = 64
 
-# every prime of level k exceeds 2^(30 - k)
-_BITS = (30.0, 29.0)
 _DEGREE = 2.0**20  # p / 2^10: no bound beyond
 
 
@@ -46,7 +44,7 @@ def error_log2(
     if not trial < 0.5:
         return None, f"budget.degree: coefficients of {claim.zero.bits:.3g} bits"
     passing = trials * math.log2(trial) + math.log2(1 + claim.tests)
-    hashing = 2 * math.log2(1 + claim.hashed) - 128 if trials > 2 else -math.inf
+    hashing = 2 * math.log2(1 + claim.hashed) - 128
     high, low = max(passing, hashing), min(passing, hashing)
     return high + math.log2(1 + 2.0 ** max(low - high, -1000)) + math.log2(attempts), ""
 
@@ -72,10 +70,8 @@ def _degrees(claim: Claim) -> tuple[float, float, float]:
 
 def per_trial(claim: Claim, levels: int) -> float:
     """The probability that a polynomial which is not zero vanishes in one trial."""
+    x, e, rests = _degrees(claim)  # p0 > 2^30, p1 > 2^29
     zero, condition = claim.zero, claim.condition
-    x, e, rests = _degrees(claim)
-    pool = POOL[levels]
-    total = x / 2 ** _BITS[0] + condition.root * zero.bits / _BITS[0] / pool
-    total += (e + rests) / 2 ** _BITS[1]
-    total += condition.rests * condition.bits / _BITS[1] / pool
-    return max(total, 2.0**-200)
+    total = x / 2.0**30 + (e + rests) / 2.0**29
+    total += condition.root * (zero.bits + 1) / 30 / POOL[levels]
+    return total

@@ -363,18 +363,22 @@ def _cvt_to_int(d: Decoder, instr: Instr, slots: Slots) -> Step:
         symbolic = m.symbolic_lanes(x)
         if (symbolic if m.mask is None else symbolic & m.mask).any():
             raise Unsupported("symbolic-int", "a tensor value is converted to an integer")
-        put(m, dst, integer_of(m, ids, target, register))
+        put(m, dst, integer_of(m, ids, fmt, target, register))
 
     return run
 
 
-def integer_of(m: Machine, ids: Any, target: str, register: int) -> Int:
-    """Constants as integers, clamped to the type; NaN gives 0 (PTX ISA 9.7.9, cvt)."""
+def integer_of(m: Machine, ids: Any, fmt: str, target: str, register: int) -> Int:
+    """Constants as integers, clamped to the type.
+
+    NaN gives 0, or the top bit alone where a side has 64 bits (PTX ISA 9.7.9, cvt).
+    """
     w = integers.width(target)
     signed = integers.is_signed(target)
     low, high = (-(1 << 8 * w - 1), (1 << 8 * w - 1) - 1) if signed else (0, (1 << 8 * w) - 1)
     used, index = np.unique(ids, return_inverse=True)
-    special = {PINF: high, NINF: low}
+    nan = (-1 if signed else 1) << 8 * w - 1 if fmt == "f64" or w == 8 else 0
+    special = {PINF: high, NINF: low, NAN: nan, NAN_DIV: nan}
     numbers = [
         special.get(int(i), 0)
         if i < FINITE

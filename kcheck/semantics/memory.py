@@ -421,19 +421,22 @@ def _gather(units: list[tuple[Cells, int, Any]], reals: Reals[Any]) -> list[tupl
     units = [u for u in units if u[0].size]
     if len(units) < 2:
         return units
-    first = units[0][2]
-    if any(w != units[0][1] or type(v) is not type(first) or v.u is not None for _, w, v in units):
+    cell, width, first = units[0]
+    if any(
+        c.shape != cell.shape or w != width or type(v) is not type(first) or v.u is not None
+        for c, w, v in units
+    ):
         return units
     cells = np.stack([c for c, _, _ in units])
     if isinstance(first, Int):
-        return [(cells, units[0][1], Int(np.stack([v.a for _, _, v in units])))]
+        return [(cells, width, Int(np.stack([v.a for _, _, v in units])))]
     n = cells.shape[1]
     same = all(v.kind == SYM and v.fmt == first.fmt and v.v.shape == (n,) for _, _, v in units)
     if not same:
         return units
     stacked = reals.domain.stack([v.v for _, _, v in units])
     real: Real[Any] = Real(stacked, None, SYM, first.fmt)
-    return [(cells, units[0][1], real)]
+    return [(cells, width, real)]
 
 
 def _combine(parts: list[Any], width: int, size: int) -> Any:

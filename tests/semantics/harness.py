@@ -181,6 +181,7 @@ def _plain(element: Any) -> Element:
 # comparison --------------------------------------------------------------------------------------
 
 WIDE = 1e-6  # an enclosure wider than this (relative) shows nothing
+HUGE = 1e300  # ends beyond this may be infinite
 
 
 def agree(a: Element, b: Element) -> bool:
@@ -189,18 +190,13 @@ def agree(a: Element, b: Element) -> bool:
         return a == b
     if not isinstance(a, tuple) and not isinstance(b, tuple):
         return a == b
-    (low, high), (least, most) = _ends(a), _ends(b)
-    size = max(1e-30, *(abs(x) for x in (low, high, least, most)))
-    narrow = high - low <= WIDE * size and most - least <= WIDE * size
-    return narrow and low <= most and least <= high
+    one, other = (x if isinstance(x, tuple) else (x, x) for x in (a, b))
+    return _narrow(*one) and _narrow(*other) and one[0] <= other[1] and other[0] <= one[1]
 
 
-def _ends(a: Element) -> tuple[float, float]:
-    if isinstance(a, tuple):
-        return a
-    assert not isinstance(a, str)
-    near = float(a)
-    return math.nextafter(near, -math.inf), math.nextafter(near, math.inf)
+def _narrow(low: Any, high: Any) -> bool:
+    size = max(abs(low), abs(high))
+    return low == high or min(abs(low), abs(high)) > HUGE or high - low <= WIDE * size + 1e-300
 
 
 def disagreements(a: Outcome, b: Outcome) -> list[str]:

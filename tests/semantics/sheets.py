@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -147,6 +147,7 @@ class Sheet:
     _registers: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     _used: dict[str, int] = field(default_factory=dict[str, int])
     specials: bool = True
+    positive: bool = False
 
     def _new(self, prefix: str) -> str:
         at = self._used[prefix] = self._used.get(prefix, 9) + 1
@@ -174,6 +175,7 @@ class Sheet:
             fmt = kind.removesuffix("x2")
             self.params.append(symbol(f"s_{name}", fmt, count))
             numbers = rng.normal(size=count) * 2.0 ** rng.integers(-2, 3, count)
+            numbers = abs(numbers) if self.positive else numbers
             self.inputs[f"s_{name}"] = numbers
             at = f"%s_{name}"
             if count > self.n:
@@ -280,24 +282,64 @@ def signature(form: Form, slots: Slots) -> tuple[list[str], list[str]]:
     return [kind(w) for w in results.split("|")], [kind(w) for w in sources.split()]
 
 
-def add(sheet: Sheet, form: Form, opcode: str, slots: Slots, lut: int | None = None) -> None:
-    """Apply one opcode to the sheet's operands."""
+def add(
+    sheet: Sheet, form: Form, opcode: str, slots: Slots, lut: int | None = None, variant: str = ""
+) -> None:
+    """Apply one opcode to the sheet's operands.
+
+    `variant`: `guarded` (some lanes are off and keep what the destination, which is also the
+    first source if it can be, held), `literal` (the last integer source is a literal), `literals`
+    (all are).
+    """
     results, sources = signature(form, slots)
-    # one buffer per width serves all integer types
-    canonical = [k if is_float(k) or k in ("amount", "pred", "small") else f"b{8 * WIDTHS[k]}" for k in sources]
-    operands = [
-        sheet.operand(i, "amount" if k == "small" else k) for i, k in enumerate(canonical)
-    ]
+    kinds = [_canonical(k) for k in sources]
+    operands = [sheet.operand(i, k) for i, k in enumerate(kinds)]
+    if variant.startswith("literal"):
+        operands = _literals(sheet, kinds, operands, opcode, all_of=variant == "literals")
     if lut is not None:
         operands.append(str(lut))
-    targets = [sheet.result(k) for k in results]
-    if len(results) == 2:
-        targets = ["%p1", "%p2"]
-    sheet.body.append(f"{opcode} {'|'.join(targets)}, {', '.join(operands)};")
+    targets = ["%p1", "%p2"] if len(results) == 2 else [sheet.result(results[0])]
+    flag = form.name.removeprefix("int.") in ("addc", "subc", "madc")
+    if flag:
+        sheet.body.append(f"add.cc.u32 %r3, {sheet.operand(0, 'b32')}, {sheet.operand(1, 'b32')};")
+    guard = ""
+    if variant == "guarded":
+        guard = "@!%p0 "
+        for i, (k, register) in enumerate(zip(results, targets, strict=True)):
+            held = _canonical(k)
+            first = kinds[0] == held and len(results) == 1
+            old = operands[0] if first else sheet.operand(7 + i, held)
+            move = "pred" if k == "pred" else f"b{8 * max(WIDTHS[k], 2)}"
+            sheet.body.append(f"mov.{move} {register}, {old};")
+            if first:
+                operands[0] = register
+    pair = "|".join(targets)
+    sheet.body.append(f"{guard}{opcode} {pair}, {', '.join(operands)};")
+    if ".cc" in opcode:
+        sheet.body.append("addc.u32 %r3, 0, 0;")
+        sheet.store("u32", "%r3", f"the carry of {opcode}")
     for k, register in zip(results, targets, strict=True):
-        sheet.store(k, register, opcode)
+        sheet.store(k, register, f"{variant} {opcode}")
 
 
-def split(items: Sequence[Any], size: int) -> list[Sequence[Any]]:
-    """Pieces of at most `size`."""
-    return [items[i : i + size] for i in range(0, len(items), size)]
+def _canonical(kind: str) -> str:
+    """One buffer per width serves all integer types."""
+    if kind == "small":
+        return "amount"
+    return kind if is_float(kind) or kind in ("amount", "pred") else f"b{8 * WIDTHS[kind]}"
+
+
+def _literals(
+    sheet: Sheet, kinds: list[str], operands: list[str], opcode: str, all_of: bool
+) -> list[str]:
+    rng = np.random.default_rng([sheet.seed, *opcode.encode()])
+    places = [i for i, k in enumerate(kinds) if k != "pred" and not is_float(k)]
+    for i in places if all_of else places[-1:]:
+        operands[i] = str(int(bits_of(rng, kinds[i], 1)[0]))
+    return operands
+
+
+def thinned(items: list[tuple[str, Slots]], most: int) -> list[tuple[str, Slots]]:
+    """At most `most` of them, spread over all."""
+    step = -(-len(items) // most)
+    return items[:: step + (step > 1 and step % 2 == 0)] if step > 1 else items

@@ -68,7 +68,7 @@ class Accessor:
     def _checked(self, t: Thread, space: str, address: int, size: int, home: Home | None) -> Place:
         home = home or self._by_value(space, address)
         if home is None or not home.low <= address <= home.high - size:
-            where = _where(home, address) if home else f"{space} address {address:#x}"
+            where = self._where(home, address) if home else f"{space} address {address:#x}"
             much = f", which has {home.high - home.low} bytes" if home else ""
             self._find(
                 t,
@@ -78,7 +78,7 @@ class Accessor:
             )
             return None
         if address % self.nbytes:
-            where = _where(home, address)
+            where = self._where(home, address)
             message = f"{self.nbytes} bytes at {where}, which is not a multiple of their number"
             self._find(t, "bounds.misaligned", message, where)
             return None
@@ -95,7 +95,7 @@ class Accessor:
             return self.layout.params, address, home
         region = self.layout.globals[home.low >> STRETCH]
         if self.writes and region.readonly:
-            where = _where(home, address)
+            where = self._where(home, address)
             self._find(t, "bounds.readonly", f"a store to {where}, which is an input", where)
             return None
         return region.memory, address - region.base, home
@@ -109,12 +109,14 @@ class Accessor:
         homes = (pointer.home for s, pointer in self.layout.symbols.values() if s == space)
         return next((h for h in homes if h and h.low <= address < h.high), None)
 
+    def _where(self, home: Home, address: int) -> str:
+        """`buffer[+bytes]`; an address that wrapped lies before the buffer."""
+        half = 1 << self.bits - 1
+        distance = (address - home.low + half) % (2 * half) - half
+        return f"{home.name}[{distance:+d}]"
+
     def _find(self, t: Thread, reason: str, message: str, address: str) -> None:
         t.cta.find(reason, message, self.instr, t, address)
-
-
-def _where(home: Home, address: int) -> str:
-    return f"{home.name}[{address - home.low:+d}]"
 
 
 def note_undef(t: Thread, instr: Instr, home: Home | None, offset: int, unit: Unit) -> None:

@@ -19,7 +19,7 @@ from kcheck.semantics.slow.operands import (
     Slots,
     kind_bits,
 )
-from kcheck.semantics.slow.state import Step, Stop, Thread
+from kcheck.semantics.slow.state import Signal, Step, Stop, Thread
 from kcheck.semantics.slow.units import (
     UNDEF,
     Pointer,
@@ -174,22 +174,24 @@ def as_unit(value: Any, fmt: str) -> Unit:
 
 def decode(decoder: Decoder, instr: Instr) -> Step:
     """The step of one instruction, guard and all; unknown forms fail when executed."""
-    found = match(instr.opcode)
-    handler = HANDLERS.get(found.form.name) if found else None
-    if found is None or handler is None:
-        return _refuse(f"unsupported.{instr.name}")
-    if found.form.name != "call" and not found.form.least <= len(instr.operands) <= len(
-        found.form.roles
-    ):
-        return _refuse("unsupported.operands")
     try:
-        step = handler(decoder, instr, found.slots)
+        step = _unguarded(decoder, instr)
     except Unsupported as error:
         step = _refuse(error.reason)
     if instr.guard is None:
         return step
     operand = Not(instr.guard.reg) if instr.guard.negated else instr.guard.reg
     return _guarded(decoder.load(operand, "pred"), step, instr)
+
+
+def _unguarded(decoder: Decoder, instr: Instr) -> Step:
+    found = match(instr.opcode)
+    handler = HANDLERS.get(found.form.name) if found else None
+    if found is None or handler is None:
+        raise Unsupported(f"unsupported.{instr.name}")
+    if found.form.name != "call" and not _fits(found.form, len(instr.operands)):
+        raise Unsupported("unsupported.operands")
+    return handler(decoder, instr, found.slots)
 
 
 def _fits(form: Form, count: int) -> bool:
@@ -204,14 +206,14 @@ def _refuse(reason: str) -> Step:
 
 
 def _guarded(predicate: Load, step: Step, instr: Instr) -> Step:
-    branch = "branch" if instr.opcode[0] == "bra" else "predicate"
+    branches = instr.opcode[0] == "bra"
+    reason = "undefined.branch" if branches else "undefined.predicate"
 
-    def guarded(t: Thread) -> Any:
+    def guarded(t: Thread) -> Signal | None:
         value = predicate(t)
         if value is ABSORB:
-            message = f"the guard of {instr.name} is undefined"
-            t.cta.find(f"undefined.{branch}", message, instr, t)
-            if branch == "branch":
+            t.cta.find(reason, f"the guard of {instr.name} is undefined", instr, t)
+            if branches:
                 raise Stop
             return None
         return step(t) if value else None

@@ -86,6 +86,12 @@ class Enclosure(Number):
         a, b, c, d = self.low, self.high, other.low, other.high
         if a == b and c == d:
             return self.between(product_down(a, c), -product_down(-a, c))
+        if a >= 0 and c >= 0:
+            return self.between(product_down(a, c), -product_down(-b, d))
+        if a >= 0 and d <= 0:
+            return self.between(product_down(b, c), -product_down(-a, d))
+        if b <= 0 and c >= 0:
+            return self.between(product_down(a, d), -product_down(-b, c))
         low = min(product_down(x, y) for x in (a, b) for y in (c, d))
         return self.between(low, -min(product_down(-x, y) for x in (a, b) for y in (c, d)))
 
@@ -149,10 +155,12 @@ class Enclosure(Number):
         """sin or cos, whose extrema lie at (k + peak) pi."""
         if self.low == self.high == 0.0:
             return self.of(function(0.0))
-        if not (self.low > -1e6 and self.high < 1e6):
+        if self.low < self.high and not (self.low > -1e6 and self.high < 1e6):
             return self.between(-1.0, 1.0)
-        first = math.ceil(self.low / math.pi - peak - 1e-9)
-        last = math.floor(self.high / math.pi - peak + 1e-9)
+        first, last = 0, -1  # no extremum that the ends don't enclose, at a point
+        if self.low < self.high:
+            first = math.ceil(self.low / math.pi - peak - 1e-9)
+            last = math.floor(self.high / math.pi - peak + 1e-9)
         ends = sorted((function(self.low), function(self.high)))
         low, high = below(below(ends[0])), above(above(ends[1]))
         extrema = range(first, min(last, first + 1) + 1)
@@ -164,30 +172,34 @@ class Enclosure(Number):
 
     @classmethod
     def dot(cls, xs: Sequence[Enclosure], ys: Sequence[Enclosure], start: Enclosure) -> Enclosure:
-        """One rounding for the whole sum where all operands are points."""
-        terms: list[float] = []
+        """One rounding of each bound for the whole sum; products of points stay exact."""
+        if start.special is not None:
+            return super().dot(xs, ys, start)
+        lows, highs = [start.low], [start.high]
         for x, y in zip(xs, ys, strict=True):
-            if x.special is not None or y.special is not None or x.low != x.high or y.low != y.high:
+            if x.special is not None or y.special is not None:
                 return super().dot(xs, ys, start)
             p = x.low * y.low
-            if p:
+            error = None
+            if x.low == x.high and y.low == y.high:
                 error = product_error(x.low, y.low, p)
-                if error is None:
-                    return super().dot(xs, ys, start)
-                terms += (p, error)
-            elif x.low and y.low:
-                return super().dot(xs, ys, start)
-        if start.special is not None or math.isinf(start.low) or math.isinf(start.high):
-            return super().dot(xs, ys, start)
+            if error is None:
+                product = x._mul(y)
+                lows.append(product.low)
+                highs.append(product.high)
+            else:
+                lows += (p, error)
+                highs += (p, error)
         try:
-            low = _fsum_down([*terms, start.low])
-            return cls.between(low, -_fsum_down([-start.high, *(-t for t in terms)]))
-        except OverflowError:
+            return cls.between(_fsum_down(lows), -_fsum_down([-x for x in highs]))
+        except (OverflowError, ValueError):  # beyond float64, or bounds of both infinities
             return super().dot(xs, ys, start)
 
 
 def _fsum_down(terms: list[float]) -> float:
     total = math.fsum(terms)  # the nearest float64 to the exact sum
+    if math.isinf(total):
+        raise OverflowError
     return total if math.fsum([*terms, -total]) >= 0 else below(total)
 
 

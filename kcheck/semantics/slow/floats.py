@@ -19,7 +19,7 @@ from kcheck.semantics.slow.units import Real, Undef, Unit, as_real, bitwise
 
 
 def finish(slots: Slots, value: Number) -> Number:
-    """What `.sat`, `.relu` and `.satfinite`-free forms do to a result."""
+    """A result clamped as `.sat` or `.relu` say."""
     if slots.get("sat"):
         return value.clamp(0, 1)
     if slots.get("relu"):
@@ -88,8 +88,11 @@ def _arithmetic(name: str) -> Describe:
     return describe
 
 
+_HALVES = ("add", "sub", "mul", "fma", "ex2", "tanh")
 for _name in _OPERATIONS:
-    pure(f"float.{_name}", f"half.{_name}")(_arithmetic(_name))
+    pure(f"float.{_name}")(_arithmetic(_name))
+for _name in _HALVES:
+    pure(f"half.{_name}")(_arithmetic(_name))
 
 
 def _extremum(function: Callable[[Number, Number], Number]) -> Describe:

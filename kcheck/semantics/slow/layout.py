@@ -91,8 +91,9 @@ class Layout:
         if isinstance(item, Flt) and width == 4:
             return narrow_literal(item.bits)
         if isinstance(item, Sym) and item.name in self.symbols:
-            base = self.symbols[item.name][1]
-            return Pointer(base + item.offset, base.home)
+            space, base = self.symbols[item.name]
+            window = WINDOWS.get(space, 0) if item.generic else 0
+            return Pointer(base + item.offset + window, base.home)
         raise Unsupported("unsupported.initializer")
 
     def _place_params(
@@ -127,7 +128,7 @@ class Layout:
             known = [] if tensor.values is None else tensor.values.ravel().tolist()
             values = inputs.get(tensor.name, known)
             if len(values) != count:
-                raise LaunchError(f"{launch_name(tensor)}: {len(values)} values, not {count}")
+                raise LaunchError(f"input {tensor.name}: {len(values)} values, not {count}")
         width = tensor.nbytes // count if count else 1
         for i, value in enumerate(values):
             region.memory.cells[i * width] = self._element(value, tensor.dtype), width
@@ -138,11 +139,6 @@ class Layout:
         if dtype in FLOATS:
             return Real(float_format(dtype), self.numbers.of(value))
         return int(value) & ((1 << int(dtype[1:])) - 1)
-
-
-def launch_name(tensor: Tensor) -> str:
-    """How errors call a tensor."""
-    return f"input {tensor.name}"
 
 
 def float_format(dtype: str) -> str:

@@ -22,8 +22,15 @@ def launch_of(text: str, tensors: Sequence[Tensor], threads: int, **more: Any) -
     return Launch(name, grid, (threads, 1, 1), tuple(tensors), **more)
 
 
-def run(text: str, tensors: Sequence[Tensor], inputs: Mapping[str, Sequence[Any]], threads: int,
-        numbers: type[Number] = Exact, seed: int | None = None, **more: Any) -> SlowResult:
+def run(
+    text: str,
+    tensors: Sequence[Tensor],
+    inputs: Mapping[str, Sequence[Any]],
+    threads: int,
+    numbers: type[Number] = Exact,
+    seed: int | None = None,
+    **more: Any,
+) -> SlowResult:
     """Run a whole module."""
     launch = launch_of(text, tensors, threads, **more)
     return SlowMachine(lower(parse(text)), launch, inputs, numbers, seed=seed).run()
@@ -36,8 +43,9 @@ def module(params: Sequence[str], body: str, head: str = "") -> str:
     return f"{HEAD}{head}\n.visible .entry k({listed})\n{{\n{loads}{body}\n}}\n"
 
 
-def evaluate(code: str, inputs: Columns, outputs: Mapping[str, str],
-             numbers: type[Number] = Exact) -> dict[str, list[Any]]:
+def evaluate(
+    code: str, inputs: Columns, outputs: Mapping[str, str], numbers: type[Number] = Exact
+) -> dict[str, list[Any]]:
     """Run `code` in one thread per row of the inputs; operands are registers by name.
 
     inputs: name -> (type, one value per thread); outputs: name -> type. The values of the

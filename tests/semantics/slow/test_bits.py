@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -13,14 +13,19 @@ WORDS = [0, 1, 0x80000000, 0xFFFFFFFF, 0xDEADBEEF, 0x00F0A501]
 COUNTS = [0, 1, 5, 8, 16, 31, 32, 33, 63, 64, 200, 255, 2**32 - 1]
 
 
-def columns(rows: list[tuple[int, ...]], kinds: str = "") -> dict[str, tuple[str, list[int]]]:
+def columns(rows: Sequence[tuple[int, ...]], kinds: str = "") -> dict[str, tuple[str, list[int]]]:
     names = "abce"[: len(rows[0])]
     types = (kinds or "u32 " * len(names)).split()
     return {n: (types[i], [row[i] for row in rows]) for i, n in enumerate(names)}
 
 
-def check(line: str, rows: list[tuple[int, ...]], formula: Callable[..., int], kinds: str = "",
-          result: str = "u32") -> None:
+def check(
+    line: str,
+    rows: Sequence[tuple[int, ...]],
+    formula: Callable[..., int],
+    kinds: str = "",
+    result: str = "u32",
+) -> None:
     got = evaluate(line, columns(rows, kinds), {"d": result})["d"]
     for row, value in zip(rows, got, strict=True):
         assert value == formula(*row), (line, row)
@@ -37,8 +42,8 @@ def word(bits: list[int]) -> int:
 @pytest.mark.parametrize("width", [32, 64])
 def test_counting(width: int) -> None:
     values = [0, 1, 2 ** (width - 1), 2**width - 1, 0x0F00F00F]
-    rows: list[tuple[int, ...]] = [(x,) for x in values]
-    text = "{:0%db}" % width
+    rows: Sequence[tuple[int, ...]] = [(x,) for x in values]
+    text = f"{{:0{width}b}}"
     kind = f"u{width}"
     check(f"popc.b{width} d, a;", rows, lambda a: text.format(a).count("1"), kind)
     check(f"clz.b{width} d, a;", rows, lambda a: (text.format(a) + "1").index("1"), kind)
@@ -68,10 +73,12 @@ def test_bfe(width: int, sign: str) -> None:
     def formula(a: int, b: int, c: int) -> int:
         bits, position, length = bits_of(a, width), b & 255, c & 255
         fill = bits[min(position + length - 1, width - 1)] if sign == "s" and length else 0
-        return word([
-            bits[position + i] if i < length and position + i < width else fill
-            for i in range(width)
-        ])
+        return word(
+            [
+                bits[position + i] if i < length and position + i < width else fill
+                for i in range(width)
+            ]
+        )
 
     check(f"bfe.{sign}{width} d, a, b, c;", rows, formula, f"u{width} u32 u32", f"u{width}")
 
@@ -95,11 +102,11 @@ def test_bfi(width: int) -> None:
 def test_shifts_clamp(width: int) -> None:
     values = [x & (2**width - 1) for x in (0, 1, 2 ** (width - 1), 2**width - 1, 0xB00B)]
     rows = list(itertools.product(values, COUNTS))
-    kinds, result, mask = f"u{width} u32", f"u{width}", 2**width - 1
+    kinds, result, mask = f"u{width} u32", f"u{width}", (1 << width) - 1
 
     def arithmetic(a: int, n: int) -> int:
-        negative = a - 2**width if a >> (width - 1) else a
-        return negative // 2 ** min(n, width) & mask
+        negative = a - (1 << width) if a >> (width - 1) else a
+        return negative // (1 << min(n, width)) & mask
 
     check(f"shl.b{width} d, a, b;", rows, lambda a, n: a * 2 ** min(n, width) & mask, kinds, result)
     check(f"shr.u{width} d, a, b;", rows, lambda a, n: a // 2 ** min(n, width), kinds, result)
@@ -117,10 +124,14 @@ def test_funnel_shift(mode: str) -> None:
     def both(a: int, b: int) -> int:
         return b * 2**32 + a
 
-    check(f"shf.l.{mode}.b32 d, a, b, c;", rows,
-          lambda a, b, c: both(a, b) * 2 ** amount(c) // 2**32 % 2**32)
-    check(f"shf.r.{mode}.b32 d, a, b, c;", rows,
-          lambda a, b, c: both(a, b) // 2 ** amount(c) % 2**32)
+    check(
+        f"shf.l.{mode}.b32 d, a, b, c;",
+        rows,
+        lambda a, b, c: both(a, b) * 2 ** amount(c) // 2**32 % 2**32,
+    )
+    check(
+        f"shf.r.{mode}.b32 d, a, b, c;", rows, lambda a, b, c: both(a, b) // 2 ** amount(c) % 2**32
+    )
 
 
 def test_logic() -> None:
@@ -170,7 +181,7 @@ def test_prmt() -> None:
 
 
 def test_masks_and_extensions() -> None:
-    rows: list[tuple[int, ...]] = list(itertools.product(COUNTS, COUNTS))
+    rows: Sequence[tuple[int, ...]] = list(itertools.product(COUNTS, COUNTS))
 
     def bmsk(a: int, b: int) -> int:
         return word([int(a <= i < a + b) for i in range(32)])
@@ -186,10 +197,12 @@ def test_masks_and_extensions() -> None:
 
     for kind in "us":
         sign = kind == "s"
-        check(f"szext.clamp.{kind}32 d, a, b;", rows,
-              lambda a, b, sign=sign: szext(a, min(b, 32), sign))
-        check(f"szext.wrap.{kind}32 d, a, b;", rows,
-              lambda a, b, sign=sign: szext(a, b % 32, sign))
+        check(
+            f"szext.clamp.{kind}32 d, a, b;",
+            rows,
+            lambda a, b, sign=sign: szext(a, min(b, 32), sign),
+        )
+        check(f"szext.wrap.{kind}32 d, a, b;", rows, lambda a, b, sign=sign: szext(a, b % 32, sign))
 
 
 def test_find_nth_set() -> None:

@@ -11,8 +11,14 @@ import pytest
 
 from tests.semantics.slow.harness import evaluate
 
-RELATIONS = {"eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
-             "gt": operator.gt, "ge": operator.ge}
+RELATIONS = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
 UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 WORDS = [0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]
 FLOATS = [0, 1.5, -2, math.inf, -math.inf, math.nan]
@@ -57,9 +63,14 @@ def test_floats_and_nan(name: str) -> None:
         assert (out["c"][i], out["g"][i]) == (not either, either)
 
 
-@pytest.mark.parametrize(("name", "formula"), [
-    ("and", operator.and_), ("or", operator.or_), ("xor", operator.xor),
-])
+@pytest.mark.parametrize(
+    ("name", "formula"),
+    [
+        ("and", operator.and_),
+        ("or", operator.or_),
+        ("xor", operator.xor),
+    ],
+)
 def test_boolean_operator_applies_to_both_results(name: str, formula: Any) -> None:
     rows = list(itertools.product([0, 1], [0, 1]))
     code = f"""

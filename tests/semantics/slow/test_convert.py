@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from tests.semantics.slow.harness import evaluate
+from tests.semantics.slow.harness import Columns, evaluate
 
 F = Fraction
 INTS = ("s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64")
@@ -18,8 +19,8 @@ PATTERNS = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 2**31, 2**32 - 1, 2*
 
 def value(pattern: int, kind: str) -> int:
     bits = int(kind[1:])
-    x = pattern % 2**bits
-    return x - 2**bits if kind[0] == "s" and x >= 2 ** (bits - 1) else x
+    x = pattern % (1 << bits)
+    return x - (1 << bits) if kind[0] == "s" and x >> (bits - 1) else x
 
 
 def limits(kind: str) -> tuple[int, int]:
@@ -46,7 +47,13 @@ def test_between_integers(target: str, source: str) -> None:
 @pytest.mark.parametrize("mode", ["rni", "rzi", "rmi", "rpi"])
 def test_float_to_integer_clamps(target: str, mode: str) -> None:
     xs: list[Any] = [F(5, 2), F(7, 2), F(-5, 2), F(-1, 3), 0, 2**70, -(2**70), math.inf, -math.inf]
-    rounding = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}[mode]
+    modes: dict[str, Callable[[F], int]] = {
+        "rni": round,
+        "rzi": math.trunc,
+        "rmi": math.floor,
+        "rpi": math.ceil,
+    }
+    rounding = modes[mode]
     low, high = limits(target)
     result = "u64" if target[1:] == "64" else "u32"
     out = evaluate(f"cvt.{mode}.{target}.f32 d, a;", {"a": ("f32", xs)}, {"d": result})["d"]
@@ -59,7 +66,8 @@ def test_nan_to_integer() -> None:
     out = evaluate(
         "cvt.rni.s32.f32 d, a; cvt.rni.s64.f32 e, a; .reg .f64 w; cvt.f64.f32 w, a;"
         "cvt.rzi.u32.f64 c, w;",
-        {"a": ("f32", [math.nan])}, {"d": "u32", "e": "u64", "c": "u32"},
+        {"a": ("f32", [math.nan])},
+        {"d": "u32", "e": "u64", "c": "u32"},
     )
     assert out == {"d": [0], "e": [2**63], "c": [2**31]}
 
@@ -98,7 +106,7 @@ def test_halves_relu_and_satfinite() -> None:
         ".reg .b16 m, n; mov.b32 {m, n}, e; cvt.f32.bf16 o, m;"
     )
     code = ".reg .b32 d, e; " + code
-    inputs = {"a": ("f32", [10**6, math.inf]), "b": ("f32", [-2, F(1, 3)])}
+    inputs: Columns = {"a": ("f32", [10**6, math.inf]), "b": ("f32", [-2, F(1, 3)])}
     out = evaluate(code, inputs, dict.fromkeys("cgko", "f32"))
     assert out["c"] == [10**6, math.inf]
     assert out["g"] == [65504, 65504]
@@ -107,8 +115,11 @@ def test_halves_relu_and_satfinite() -> None:
 
 def test_pack() -> None:
     code = "cvt.pack.sat.s16.s32 d, a, b; cvt.pack.sat.u8.s32.b32 e, a, b, c;"
-    inputs = {"a": ("u32", [70000, 2**32 - 5]), "b": ("u32", [2**32 - 70000, 12]),
-              "c": ("u32", [0xAABBCCDD] * 2)}
+    inputs = {
+        "a": ("u32", [70000, 2**32 - 5]),
+        "b": ("u32", [2**32 - 70000, 12]),
+        "c": ("u32", [0xAABBCCDD] * 2),
+    }
     out = evaluate(code, inputs, {"d": "u32", "e": "u32"})
     assert out["d"] == [0x7FFF8000, 0xFFFB000C]
     assert out["e"] == [0xCCDDFF00, 0xCCDD000C]

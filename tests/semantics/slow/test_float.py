@@ -62,11 +62,14 @@ def test_literals_are_exact_bits() -> None:
 SPECIALS = [0, 1, -2, INF, -INF, NAN]
 
 
-@pytest.mark.parametrize(("opcode", "formula"), [
-    ("add", lambda a, b: a + b),
-    ("sub", lambda a, b: a - b),
-    ("mul", lambda a, b: a * b),
-])
+@pytest.mark.parametrize(
+    ("opcode", "formula"),
+    [
+        ("add", lambda a, b: a + b),
+        ("sub", lambda a, b: a - b),
+        ("mul", lambda a, b: a * b),
+    ],
+)
 def test_infinities_follow_ieee(opcode: str, formula: Any) -> None:
     for a in SPECIALS:
         for b in SPECIALS:
@@ -106,16 +109,19 @@ def test_functions_where_they_are_rational() -> None:
     assert one("cos.approx.f32 d, a;", a=0) == 1
 
 
-@pytest.mark.parametrize(("opcode", "formula"), [
-    ("ex2.approx", lambda x: 2.0**x),
-    ("lg2.approx", math.log2),
-    ("sqrt.approx", math.sqrt),
-    ("rsqrt.approx", lambda x: 1 / math.sqrt(x)),
-    ("rcp.approx", lambda x: 1 / x),
-    ("sin.approx", math.sin),
-    ("cos.approx", math.cos),
-    ("tanh.approx", math.tanh),
-])
+@pytest.mark.parametrize(
+    ("opcode", "formula"),
+    [
+        ("ex2.approx", lambda x: 2.0**x),
+        ("lg2.approx", math.log2),
+        ("sqrt.approx", math.sqrt),
+        ("rsqrt.approx", lambda x: 1 / math.sqrt(x)),
+        ("rcp.approx", lambda x: 1 / x),
+        ("sin.approx", math.sin),
+        ("cos.approx", math.cos),
+        ("tanh.approx", math.tanh),
+    ],
+)
 def test_functions_in_float64(opcode: str, formula: Any) -> None:
     xs = [0.1, 0.7, 1.0, 2.5, 30.0]
     got = evaluate(f"{opcode}.f32 d, a;", {"a": ("f32", xs)}, {"d": "f32"}, Double)["d"]
@@ -150,15 +156,27 @@ def test_copysign_and_testp() -> None:
     assert one("copysign.f32 d, 0f80000000, a;", a=4) == -4
     with pytest.raises(Unsupported, match="sign-of-zero"):
         one("copysign.f32 d, a, b;", a=0, b=7)
-    tests = {"finite": [1, 0, 0], "infinite": [0, 1, 0], "number": [1, 1, 0], "notanumber": [0, 0, 1]}
+    tests = {
+        "finite": [1, 0, 0],
+        "infinite": [0, 1, 0],
+        "number": [1, 1, 0],
+        "notanumber": [0, 0, 1],
+    }
     for name, wanted in tests.items():
         code = f"testp.{name}.f32 p, a; selp.u32 d, 1, 0, p;"
         assert evaluate(code, {"a": ("f32", [2, INF, NAN])}, {"d": "u32"})["d"] == wanted
 
 
 def test_undef_absorbs() -> None:
-    for line in ("mul.f32 d, a, u;", "sub.f32 d, u, u;", "max.f32 d, a, u;", "xor.b32 d, u, u;",
-                 "neg.f32 d, u;", "fma.rn.f32 d, a, a, u;", "mul.lo.u32 d, u, 0;"):
+    for line in (
+        "mul.f32 d, a, u;",
+        "sub.f32 d, u, u;",
+        "max.f32 d, a, u;",
+        "xor.b32 d, u, u;",
+        "neg.f32 d, u;",
+        "fma.rn.f32 d, a, a, u;",
+        "mul.lo.u32 d, u, 0;",
+    ):
         assert one(".reg .f32 u; " + line, a=0) is UNDEF, line
     assert one(".reg .f32 u; and.b32 d, u, 0;", "u32", a=0) == 0
     assert one(".reg .f32 u; setp.lt.f32 p, a, 1.0; selp.f32 d, a, u, p;", a=0) == 0

@@ -26,8 +26,9 @@ def read(x: int, kind: str) -> int:
     return signed(x, int(kind[1:])) if kind[0] == "s" else x
 
 
-def check(line: str, kinds: tuple[str, ...], result: str,
-          formula: Callable[..., int | None]) -> None:
+def check(
+    line: str, kinds: tuple[str, ...], result: str, formula: Callable[..., int | None]
+) -> None:
     """All combinations of edge values (registers a, b, c -> d); None means undefined."""
     rows = list(itertools.product(*(EDGES[int(kind[1:])] for kind in kinds)))[:729]
     inputs = {
@@ -150,11 +151,14 @@ def bytes_of(x: int, kind: str) -> list[int]:
 
 @pytest.mark.parametrize(("ka", "kb"), list(itertools.product(["s32", "u32"], repeat=2)))
 def test_dot_products(ka: str, kb: str) -> None:
-    rows = list(itertools.product([0x01FF80F7, 0x7F80FF01], [0x81FE0203, 0xFFFFFFFF], [5, 2**32 - 1]))
+    rows = list(
+        itertools.product([0x01FF80F7, 0x7F80FF01], [0x81FE0203, 0xFFFFFFFF], [5, 2**32 - 1])
+    )
     inputs = {n: ("u32", [row[i] for row in rows]) for i, n in enumerate("abc")}
     out = evaluate(
         f"dp4a.{ka}.{kb} d, a, b, c; dp2a.hi.{ka}.{kb} h, a, b, c; dp2a.lo.{ka}.{kb} l, a, b, c;",
-        inputs, {"d": "u32", "h": "u32", "l": "u32"},
+        inputs,
+        {"d": "u32", "h": "u32", "l": "u32"},
     )
     for i, (a, b, c) in enumerate(rows):
         xs, ys = bytes_of(a, ka), bytes_of(b, kb)

@@ -20,7 +20,8 @@ E = Enclosure
 def holds(x: Enclosure, value: Fraction) -> bool:
     low, high = x.bounds()
     return (low == -math.inf or Fraction(low) <= value) and (
-        high == math.inf or value <= Fraction(high))
+        high == math.inf or value <= Fraction(high)
+    )
 
 
 @given(floats, floats, floats)
@@ -34,7 +35,7 @@ def test_enclosures_hold_sums_and_products(a: float, b: float, c: float) -> None
         assert holds(E.of(a).div(E.of(b)), x / y)
 
 
-@given(floats, floats)
+@given(st.floats(1e-60, 1e60), st.floats(-1e60, -1e-60))
 def test_enclosures_are_tight(a: float, b: float) -> None:
     for result in (E.of(a).add(E.of(b)), E.of(a).mul(E.of(b))):
         low, high = result.bounds()
@@ -52,14 +53,31 @@ def test_small_integers_stay_points(a: int, b: int) -> None:
 def test_enclosures_of_functions_hold_points_of_the_interval(a: float, width: float) -> None:
     x = E.between(a, a + width)
     inner = a + width / 2
-    for name, function in (("exp2", lambda v: 2.0**v), ("tanh", math.tanh), ("sin", math.sin),
-                           ("cos", math.cos)):
+    for name, function in (
+        ("exp2", lambda v: 2.0**v),
+        ("tanh", math.tanh),
+        ("sin", math.sin),
+        ("cos", math.cos),
+    ):
         low, high = getattr(x, name)().bounds()
         assert low <= function(inner) <= high, name
     if a > 0:
         for name, function in (("log2", math.log2), ("sqrt", math.sqrt)):
             low, high = getattr(x, name)().bounds()
             assert low <= function(inner) <= high, name
+
+
+@given(floats, floats, floats, floats, st.floats(0, 1), st.floats(0, 1))
+def test_wide_products_hold_products_of_inner_points(
+    a: float, b: float, c: float, d: float, s: float, t: float
+) -> None:
+    x, y = E.between(min(a, b), max(a, b)), E.between(min(c, d), max(c, d))
+    p = Fraction(a) + Fraction(s) * (Fraction(b) - Fraction(a))
+    q = Fraction(c) + Fraction(t) * (Fraction(d) - Fraction(c))
+    assert holds(x.mul(y), p * q)
+    assert holds(E.dot([x, E.of(a)], [y, E.of(c)], x), p * q + Fraction(a) * Fraction(c) + p)
+    if c * d > 0:
+        assert holds(x.div(y), p / q)
 
 
 def test_extrema_of_waves() -> None:
@@ -107,7 +125,13 @@ def test_specials(cls: type[Exact] | type[Enclosure] | type[Double]) -> None:
 
 
 def test_exact_refuses_irrational_results() -> None:
-    for name, value in (("exp2", Fraction(1, 2)), ("sqrt", 2), ("log2", 3), ("tanh", 1), ("sin", 1)):
+    for name, value in (
+        ("exp2", Fraction(1, 2)),
+        ("sqrt", 2),
+        ("log2", 3),
+        ("tanh", 1),
+        ("sin", 1),
+    ):
         with pytest.raises(Inexact):
             getattr(Exact.of(value), name)()
     assert Exact.of(Fraction(4, 9)).sqrt().exact() == Fraction(2, 3)

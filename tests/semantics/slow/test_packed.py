@@ -51,24 +51,30 @@ def test_half_sign_masks() -> None:
     assert halves("or.b32 d, a, 0x80000000;") == (X, Y)
 
 
-@pytest.mark.parametrize("code", [
-    "prmt.b32 d, a, 0, 0x1032;",
-    "shf.l.wrap.b32 d, a, a, 16;",
-    ".reg .b32 s, t; shr.u32 s, a, 16; shl.b32 t, a, 16; or.b32 d, s, t;",
-    ".reg .b32 s; shr.u32 s, a, 16; bfi.b32 d, a, s, 16, 16;",
-    ".reg .b32 s, t; bfe.u32 s, a, 16, 16; and.b32 t, a, 0xffff; mad.lo.u32 d, 0, 0, 0;"
-    "shl.b32 t, t, 16; or.b32 d, s, t;",
-])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "prmt.b32 d, a, 0, 0x1032;",
+        "shf.l.wrap.b32 d, a, a, 16;",
+        ".reg .b32 s, t; shr.u32 s, a, 16; shl.b32 t, a, 16; or.b32 d, s, t;",
+        ".reg .b32 s; shr.u32 s, a, 16; bfi.b32 d, a, s, 16, 16;",
+        ".reg .b32 s, t; bfe.u32 s, a, 16, 16; and.b32 t, a, 0xffff; mad.lo.u32 d, 0, 0, 0;"
+        "shl.b32 t, t, 16; or.b32 d, s, t;",
+    ],
+)
 def test_swapping_halves(code: str) -> None:
     assert halves(code) == (Y, X)
 
 
-@pytest.mark.parametrize("code", [
-    "shl.b32 d, a, 16;",
-    "prmt.b32 d, a, 0, 0x1044;",
-    ".reg .b16 l, h; mov.b32 {l, h}, a; mov.b32 d, {0, l};",
-    ".reg .b32 s; and.b32 s, a, 0xffff; shl.b32 d, s, 16;",
-])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "shl.b32 d, a, 16;",
+        "prmt.b32 d, a, 0, 0x1044;",
+        ".reg .b16 l, h; mov.b32 {l, h}, a; mov.b32 d, {0, l};",
+        ".reg .b32 s; and.b32 s, a, 0xffff; shl.b32 d, s, 16;",
+    ],
+)
 def test_bf16_widens_to_f32(code: str) -> None:
     code = ".reg .b32 a; mov.b32 a, {x, y};" + code
     out = evaluate(code, {"x": ("bf16", [X]), "y": ("bf16", [Y])}, {"d": "f32"})
@@ -92,8 +98,11 @@ def test_halves_of_an_f32_are_only_good_together() -> None:
     code = ".reg .b16 l, h; mov.b32 {l, h}, a; mov.b32 d, {l, h};"
     assert evaluate(code, {"a": ("f32", [X])}, {"d": "f32"})["d"] == [X]
     with pytest.raises(Unsupported, match="reinterpret"):
-        evaluate(".reg .b16 l, h; mov.b32 {l, h}, a; cvt.f32.f16 d, l;", {"a": ("f32", [X])},
-                 {"d": "f32"})
+        evaluate(
+            ".reg .b16 l, h; mov.b32 {l, h}, a; cvt.f32.f16 d, l;",
+            {"a": ("f32", [X])},
+            {"d": "f32"},
+        )
 
 
 def test_a_double_travels_in_words() -> None:
