@@ -245,7 +245,7 @@ def _decide(question: Question) -> Verdict:
     except Unsupported as error:
         return _undecided(f"unsupported.{error.form}", f"an output: {error.message}")
     judge = Judge(question, run, comparisons)
-    facts = {
+    facts: dict[str, Any] = {
         "ctas": len(run.reference.ctas),
         "outputs": judge.outputs,
         "statistics": {

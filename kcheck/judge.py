@@ -19,9 +19,9 @@ from kcheck.confirm import (
     to_watch,
 )
 from kcheck.outputs import Comparison, read_output
-from kcheck.report.text import element as shown
 from kcheck.semantics.execution import Execution
 from kcheck.verdict import ORDER, Finding, Location, Verdict, Witness
+from kcheck.verdict import element as shown
 from kcheck.witness import Subject, find_witness
 
 if TYPE_CHECKING:

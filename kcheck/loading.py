@@ -10,8 +10,9 @@ from typing import Union
 from kcheck.launch import Launch, LaunchError
 from kcheck.launch_check import check_launch
 from kcheck.launch_file import find_launch, load_launch
+from kcheck.ptx_frontend.errors import KernelChoiceError
 from kcheck.ptx_frontend.kernel import Kernel
-from kcheck.ptx_frontend.lower import KernelChoiceError, lower
+from kcheck.ptx_frontend.lower import lower
 from kcheck.ptx_frontend.parser import parse, parse_file
 from kcheck.verdict import UsageError
 

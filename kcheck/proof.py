@@ -10,7 +10,8 @@ from kcheck.canon.real import Reals
 from kcheck.canon.theorem import Claim, error_log2, trials_needed
 from kcheck.launch import Scalar, Tensor
 from kcheck.outputs import read_output
-from kcheck.semantics.execution import execute
+from kcheck.semantics.execution import Execution, execute
+from kcheck.witness import Subject
 
 if TYPE_CHECKING:
     from kcheck.check import FieldRun, Question
@@ -23,21 +24,20 @@ def claim(question: Question, run: FieldRun) -> Claim:
     field = FieldDomain(question.seed + run.redraws, run.trials, run.levels)
     domain = BoundDomain(field, shapes(question))
     reals: Reals[Any] = Reals(domain)
-    runs = []
-    for name, side in (("reference", question.reference), ("subject", question.subject)):
-        runs.append(
-            execute(
-                side.kernel,
-                side.launch,
-                domain,
-                ctas=question.ctas,
-                reals=reals,
-                progress=lambda done, name=name: question.progress(f"bounding the {name}", done),
-            )
+
+    def bounded(name: str, side: Subject) -> Execution:
+        return execute(
+            side.kernel,
+            side.launch,
+            domain,
+            ctas=question.ctas,
+            reals=reals,
+            progress=lambda done: question.progress(f"bounding the {name}", done),
         )
-    pairs = [
-        (read_output(runs[0], a).v, read_output(runs[1], b).v) for a, b in question.compared
-    ]
+
+    first = bounded("reference", question.reference)
+    second = bounded("subject", question.subject)
+    pairs = [(read_output(first, a).v, read_output(second, b).v) for a, b in question.compared]
     return domain.claim(pairs)
 
 
@@ -52,4 +52,3 @@ def shapes(question: Question) -> dict[str, tuple[int, ...]]:
             elif isinstance(param, Scalar) and param.value is None:
                 out[param.name] = (1,)
     return out
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,11 @@ ORDER = ("bounds", "deadlock", "race", "undefined", "value")
 
 class UsageError(Exception):
     """Arguments or files that can't be used: one line that says what, where, and the mend."""
+
+
+def element(buffer: str, index: Iterable[int]) -> str:
+    """`C[3,17]`."""
+    return f"{buffer}[{','.join(map(str, index))}]"
 
 
 @dataclass(frozen=True)

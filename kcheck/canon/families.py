@@ -54,7 +54,7 @@ def _huge(rng: Random, n: int) -> Floats:
 
 
 def _scales(rng: Random, n: int) -> Floats:
-    return rng.choice([-1.0, 1.0], n) * 2.0 ** rng.integers(-10, 11, n)
+    return rng.choice([-1.0, 1.0], n) * np.exp2(rng.integers(-10, 11, n).astype(np.float64))
 
 
 def _ties(rng: Random, n: int) -> Floats:

@@ -28,7 +28,6 @@ from kcheck.canon.constants import (
 )
 
 TAKE_A, TAKE_B = -2, -3
-_NANS = (NAN, NAN_DIV)
 _INFS = (PINF, NINF)
 _FLIP = {PINF: NINF, NINF: PINF}
 # exp2 of an integer stays an exact constant up to this magnitude
@@ -154,12 +153,13 @@ class Folding:
     def _larger(self, a: int, b: int, top: int, bottom: int, sign: int) -> int:
         if UNDEF in (a, b):
             return UNDEF
-        if UNKNOWN in (a, b):
-            return UNKNOWN
-        if a in _NANS or b in _NANS:
-            if a in _NANS and b in _NANS:
-                return a
-            return self._pick(b, TAKE_B) if a in _NANS else self._pick(a, TAKE_A)
+        for bad in (UNKNOWN, NAN_DIV):  # a division by zero may have been an infinity
+            if bad in (a, b):
+                return bad
+        if a == NAN:
+            return self._pick(b, TAKE_B)
+        if b == NAN:
+            return self._pick(a, TAKE_A)
         if top in (a, b):
             return top
         if a == bottom:
@@ -245,9 +245,9 @@ class Folding:
         """
         if UNDEF in (a, b):
             return 2
-        if UNKNOWN in (a, b):
+        if UNKNOWN in (a, b) or NAN_DIV in (a, b):
             return 3
-        if a in _NANS or b in _NANS:
+        if NAN in (a, b):
             return int(unordered)
         if SYMBOLIC in (a, b) and not (a in _INFS or b in _INFS):
             return -1

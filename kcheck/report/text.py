@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
 
-from kcheck.verdict import Finding, Location, Verdict, Witness
+from kcheck.verdict import Finding, Location, Verdict, Witness, element
 
 # more findings and next steps than this are counted, not printed
 SHOWN = 20
@@ -51,11 +50,6 @@ def _head(verdict: Verdict) -> str:
 def _bound(log2: float | None) -> str:
     # -112.9 is a bound of 2^-112: never round towards a smaller error
     return "" if log2 is None else f" (error < 2^-{int(-log2)})"
-
-
-def element(buffer: str, index: Iterable[int]) -> str:
-    """`C[3,17]`."""
-    return f"{buffer}[{','.join(map(str, index))}]"
 
 
 def _witness_lines(witness: Witness) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kcheck.semantics.copy_builders import COPY_BUILDERS
 from kcheck.semantics.decode import Builder
 from kcheck.semantics.float_builders import FLOAT_BUILDERS
 from kcheck.semantics.integer_builders import INTEGER_BUILDERS
@@ -13,6 +14,7 @@ BUILDERS: dict[str, Builder] = {
     **INTEGER_BUILDERS,
     **FLOAT_BUILDERS,
     **MEMORY_BUILDERS,
+    **COPY_BUILDERS,
     **WARP_BUILDERS,
     **SYNC_BUILDERS,
 }

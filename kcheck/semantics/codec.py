@@ -55,6 +55,20 @@ def encode(value: Fraction, fmt: str) -> int | None:
     return sign | (exponent + bias) << fbits | (whole - (1 << fbits))
 
 
+def literal_bits(bits: int, width: int, size: int) -> int | None:
+    """A literal of `width` bits as `size` bytes: a decimal one is rounded to an f32.
+
+    None where PTX has no such literal (PTX ISA 4.5.2).
+    """
+    if width == 8 * size:
+        return bits
+    if width == 64 and size == 4:
+        value = np.uint64(bits).view(np.float64)
+        with np.errstate(over="ignore"):
+            return int(value.astype(np.float32).view(np.uint32))
+    return None
+
+
 class Codec:
     """Arrays of bit patterns to arrays of constant ids and back, with a memory."""
 

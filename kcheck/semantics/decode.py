@@ -6,7 +6,7 @@ that its builder does not take, becomes a step that refuses itself when it is re
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,10 +25,14 @@ from kcheck.ptx_frontend.tree import (
     Target,
     type_bytes,
 )
+from kcheck.semantics.codec import literal_bits
 from kcheck.semantics.machine import Block, Machine, Outcome, Program, Step
-from kcheck.semantics.values import UNSIGNED, Int, Pred, Unsupported
+from kcheck.semantics.values import FMT_BYTES, UNSIGNED, Int, Pred, Unsupported
 
 Builder = Callable[["Decoder", Instr, dict[str, str]], Step]
+# what an instruction does under a predicate (negated or not) that depends on tensor values
+Guarded = Callable[[Machine, Pred, bool], None]
+GuardBuilder = Callable[["Decoder", Instr, Step], Guarded]
 # instructions that end a block without being branches
 _BARRIERS = ("bar.sync", "bar.warp")
 _EXITS = ("ret", "exit", "trap")
@@ -37,8 +41,12 @@ _EXITS = ("ret", "exit", "trap")
 class Decoder:
     """Slots for registers and constants, and the builders' view of operands."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(
+        self, machine: Machine, builders: Mapping[str, Builder], guarded: GuardBuilder
+    ) -> None:
         self.machine = machine
+        self.builders = builders
+        self.guarded = guarded
         self.kernel = machine.kernel
         self.registers: list[Any] = []
         self.specials: list[tuple[int, str]] = []
@@ -80,7 +88,7 @@ class Decoder:
         if isinstance(op, Imm):
             return self._int(op.value, size)
         if isinstance(op, Flt):
-            return self._int(op.bits, size)
+            return self._int(_literal(op, size), size)
         if isinstance(op, Sym):
             return self._symbol(op, size)
         raise Unsupported("operand", f"operand {op}")
@@ -103,9 +111,9 @@ class Decoder:
         if isinstance(op, Reg):
             return self.reg(op)
         if isinstance(op, Flt):
-            codec, reals = self.machine.codec, self.machine.reals
-            ident = codec.ident(op.bits, {32: "f32", 64: "f64"}[op.width])
-            constant = reals.uniform(ident)
+            machine = self.machine
+            ident = machine.codec.ident(_literal(op, FMT_BYTES[fmt]), fmt)
+            constant = machine.reals.uniform(ident)
             constant.fmt = fmt
             return self._new((op, fmt), constant)
         raise Unsupported("operand", f"a float is expected, not {op}")
@@ -119,14 +127,21 @@ class Decoder:
         return self.reg(op), False
 
 
+def _literal(op: Flt, size: int) -> int:
+    bits = literal_bits(op.bits, op.width, size)
+    if bits is None:
+        raise Unsupported("operand", f"a literal of {op.width} bits for {size} bytes")
+    return bits
+
+
 def put(m: Machine, slot: int, value: Any) -> None:
     """Write a register under the group's mask."""
     m.regs[slot] = value if m.mask is None else m.merge(m.regs[slot], value)
 
 
-def decode(machine: Machine) -> Program:
-    """Decode all reachable blocks."""
-    decoder = Decoder(machine)
+def decode(machine: Machine, builders: Mapping[str, Builder], guarded: GuardBuilder) -> Program:
+    """Decode all reachable blocks. `guarded` builds what a symbolic guard does."""
+    decoder = Decoder(machine, builders, guarded)
     blocks = [_block(decoder, index) for index in range(len(machine.kernel.blocks))]
     return Program(blocks, decoder.registers, decoder.specials)
 
@@ -140,10 +155,8 @@ def _refuse(error: Unsupported) -> Step:
 
 def step(decoder: Decoder, instr: Instr) -> Step:
     """The closure of one instruction, its guard included."""
-    from kcheck.semantics.builders import BUILDERS
-
     found = match(instr.opcode)
-    builder = BUILDERS.get(found.form.name) if found else None
+    builder = decoder.builders.get(found.form.name) if found else None
     if found is None or builder is None:
         return _refuse(Unsupported(instr.name, "the instruction is not supported"))
     if not found.form.least <= len(instr.operands) <= len(found.form.roles):
@@ -156,10 +169,8 @@ def step(decoder: Decoder, instr: Instr) -> Step:
 
 
 def _guarded(decoder: Decoder, instr: Instr, guard: Guard, run: Step) -> Step:
-    from kcheck.semantics.symbolic import guarded_symbolically
-
     slot, negated = decoder.reg(guard.reg), guard.negated
-    symbolic = guarded_symbolically(decoder, instr, run)
+    symbolic = decoder.guarded(decoder, instr, run)
 
     def guarded(m: Machine) -> None:
         p = m.regs[slot]

@@ -13,8 +13,11 @@ from kcheck.canon.real import Reals
 from kcheck.launch import Launch, Tensor
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Instr
+from kcheck.semantics.builders import BUILDERS
+from kcheck.semantics.decode import decode
 from kcheck.semantics.machine import Fault, Machine
 from kcheck.semantics.memory import Memory
+from kcheck.semantics.symbolic import guarded_symbolically
 from kcheck.semantics.values import Unsupported
 
 # Lanes that run together: enough to hide Python's overhead, few enough for the cache.
@@ -73,6 +76,7 @@ def execute(
     reals = Reals(domain) if reals is None else reals
     reals.origins = {}
     machine = Machine(kernel, launch, reals)
+    machine.program = decode(machine, BUILDERS, guarded_symbolically)
     if watch is not None:
         region = machine.regions.items[machine.regions.tensors[watch[0]]]
         region.memory.watched = watch[1]

@@ -177,8 +177,8 @@ def compare(m: Machine, cmp: str, x: R, y: R) -> Pred:
     """setp on floats (PTX ISA 9.7.6, floating-point comparisons)."""
     if cmp in ("num", "nan"):
         ids = np.stack(np.broadcast_arrays(m.reals.ids(x), m.reals.ids(y)))
-        isnan = np.isin(ids, (NAN, NAN_DIV)).any(0)
-        bad = np.isin(ids, (UNDEF, UNKNOWN)).any(0)
+        isnan = np.asarray(np.isin(ids, (NAN, NAN_DIV)).any(0))
+        bad = np.asarray(np.isin(ids, (UNDEF, UNKNOWN)).any(0))
         return Pred(isnan if cmp == "nan" else ~isnan, None, None, bad if bad.any() else None)
     known, v = m.reals.compare(_ORDERED.get(cmp, cmp), cmp in _ORDERED, x, y)
     if (known == 3).any():

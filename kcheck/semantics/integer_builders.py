@@ -404,11 +404,11 @@ def predicate_writer(
     other = d.predicate(extra[0]) if extra else None
 
     def write(m: Machine, p: Pred) -> None:
-        both = (p,) if second is None else (p, negate(m, p))
+        both = [p] if second is None else [p, negate(m, p)]
         if other is not None:
             c = m.predicate(m.regs[other[0]])
             c = negate(m, c) if other[1] else c
-            both = tuple(combine(m, boolean, x, c) for x in both)
+            both = [combine(m, boolean, x, c) for x in both]
         put(m, first, both[0])
         if second is not None:
             put(m, second, both[1])

@@ -21,6 +21,7 @@ from kcheck.semantics.barriers import Barriers
 from kcheck.semantics.codec import Codec
 from kcheck.semantics.convert import Conversions
 from kcheck.semantics.regions import Regions
+from kcheck.semantics.special import special
 from kcheck.semantics.values import Bool
 
 WARP = 32
@@ -76,14 +77,12 @@ class Machine(Conversions):
     """One kernel under one launch; `run` executes a batch of CTAs."""
 
     def __init__(self, kernel: Kernel, launch: Launch, reals: Reals[Any]) -> None:
-        from kcheck.semantics.decode import decode
-
         self.kernel = kernel
-        self.launch = launch
+        self.launch: Launch = launch
         self.reals = reals
         self.domain = reals.domain
         self.codec = Codec(self.reals.constants)
-        self.regions = Regions(kernel, launch, self.reals, self.codec)
+        self.regions: Regions = Regions(kernel, launch, self.reals, self.codec)
         self.faults: dict[tuple[str, int], Fault] = {}
         self.executed = 0
         self.budget = BUDGET
@@ -91,8 +90,10 @@ class Machine(Conversions):
         self.mask: Bool | None = None
         self.notmask: Bool | None = None
         # threads of a CTA, padded to whole warps; the padding never lives
-        self.threads = (launch.threads + WARP - 1) // WARP * WARP
-        self.program = decode(self)
+        self.threads: int = (launch.threads + WARP - 1) // WARP * WARP
+        self.program = Program([], [])
+        self.lanes = 0
+        self.lane: NDArray[np.int64] = np.zeros(0, np.int64)
 
     # one batch
 
@@ -109,7 +110,7 @@ class Machine(Conversions):
         self.carry: Any = None
         self.regs = list(self.program.registers)
         for slot, name in self.program.specials:
-            self.regs[slot] = self.special(name)
+            self.regs[slot] = special(self, name)
         alive = self.lane % self.threads < self.launch.threads
         self.alive = alive
         self.ready: dict[int, Bool] = {0: alive.copy()}
@@ -188,14 +189,6 @@ class Machine(Conversions):
     def cta(self, lane: int) -> tuple[int, int, int]:
         """The CTA index (x, y, z) of a lane."""
         return _unflatten(int(self.ctas[lane // self.threads]), self.launch.grid)
-
-    # special registers
-
-    def special(self, name: str) -> Any:
-        """The value of a special register for this batch."""
-        from kcheck.semantics.special import special
-
-        return special(self, name)
 
 
 def _unflatten(flat: int, extent: tuple[int, int, int]) -> tuple[int, int, int]:

@@ -348,9 +348,7 @@ class Memory:
         if fmt in FMT_BYTES:
             ids = self.codec.to_ids(whole.a, fmt)
         else:
-            ids = self.reals.integers(
-                whole.a if fmt[0] == "u" else whole.a.view(f"i{width}")
-            )
+            ids = self.reals.integers(whole.a if fmt[0] == "u" else whole.a.view(f"i{width}"))
         if whole.u is not None:
             ids = np.where(whole.u, UNDEF, ids).astype(np.int32)
         return unwritten, self.reals.from_ids(ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -9,10 +10,10 @@ import numpy as np
 
 from kcheck.canon.real import Real
 from kcheck.launch import Scalar, Tensor
-from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Mem, Operand, Sink, Sym, Vec, type_bytes
+from kcheck.ptx_frontend.tree import Flt, Instr, Mem, Operand, Sink, Sym, Vec, type_bytes
 from kcheck.semantics import integers
 from kcheck.semantics.access import Address, Place, address, resolve, to_generic
-from kcheck.semantics.decode import Builder, Decoder, put, under
+from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.float_builders import compare
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.memory import undefined
@@ -28,6 +29,8 @@ from kcheck.semantics.values import (
 )
 
 Slots = dict[str, str]
+# a scalar parameter is a number of its format
+ROUNDED: dict[str, Callable[[float], Any]] = {"f32": np.float32, "f16": np.float16}
 
 
 def type_size(type_name: str) -> int:
@@ -200,8 +203,7 @@ def _selp(d: Decoder, instr: Instr, slots: Slots) -> Step:
     t = slots["type"]
     size = type_size(t)
     fmt = t if t in FMT_BYTES else ""
-    read = (lambda o: d.real(o, fmt)) if fmt else (lambda o: d.integer(o, size))
-    a, b = read(instr.operands[1]), read(instr.operands[2])
+    a, b = (d.real(o, fmt) if fmt else d.integer(o, size) for o in instr.operands[1:3])
     slot, negated = d.predicate(instr.operands[3])
     dst = d.dest(instr.operands[0])
 
@@ -222,8 +224,7 @@ def _slct(d: Decoder, instr: Instr, slots: Slots) -> Step:
     t, by = slots["dtype"], slots["type"]
     size = type_size(t)
     fmt = t if t in FMT_BYTES else ""
-    read = (lambda o: d.real(o, fmt)) if fmt else (lambda o: d.integer(o, size))
-    a, b = read(instr.operands[1]), read(instr.operands[2])
+    a, b = (d.real(o, fmt) if fmt else d.integer(o, size) for o in instr.operands[1:3])
     c = d.real(instr.operands[3], by) if by == "f32" else d.integer(instr.operands[3], 4)
     dst = d.dest(instr.operands[0])
 
@@ -283,9 +284,12 @@ def _ld(d: Decoder, instr: Instr, slots: Slots) -> Step:
     return run
 
 
-def gather(m: Machine, at: Address, size: int, count: int) -> list[Any]:
-    """`count` registers of `size` bytes from each lane's address; faulty lanes are undefined."""
-    places = resolve(m, at, size * count, size * count, write=False)
+def gather(m: Machine, at: Address, size: int, count: int, align: int = 0) -> list[Any]:
+    """`count` registers of `size` bytes from each lane's address; faulty lanes are undefined.
+
+    `align`: of the address in bytes; by default the bytes of the access.
+    """
+    places = resolve(m, at, size * count, align or size * count, write=False)
     if len(places) == 1 and places[0].mask is m.mask:
         return _fetch(places[0], size, count)
     values: list[Any] = [undefined(size)] * count
@@ -296,13 +300,17 @@ def gather(m: Machine, at: Address, size: int, count: int) -> list[Any]:
     return values
 
 
-def _fetch(place: Any, size: int, count: int) -> list[Any]:
+def _fetch(place: Place, size: int, count: int) -> list[Any]:
     memory = place.region.memory
-    if size < memory.granule:
-        if count > 1:
-            raise Unsupported("reinterpret", "a vector of parts of wider elements is read")
-        return [memory.load_bytes(place.cell, place.rest, size, place.mask)]
-    loaded: list[Any] = memory.load(place.cell, count, size, place.mask)
+    loaded: list[Any]
+    if size >= memory.granule:
+        loaded = memory.load(place.cell, count, size, place.mask)
+        return loaded
+    loaded = []
+    for i in range(count):
+        at = place.rest + i * size
+        cell = place.cell + at // memory.granule
+        loaded.append(memory.load_bytes(cell, at % memory.granule, size, place.mask))
     return loaded
 
 
@@ -341,7 +349,8 @@ def _scalar(d: Decoder, param: Scalar, offset: int, size: int, count: int) -> li
     if fmt:
         if FMT_BYTES[fmt] != size:
             raise Unsupported("reinterpret", f"an {fmt} parameter is read as {size} bytes")
-        constant = m.reals.constant(Fraction(param.value))
+        rounded = ROUNDED.get(fmt, float)(param.value)
+        constant = m.reals.constant(Fraction(float(rounded)))
         constant.fmt = fmt
         return [constant]
     keep = (1 << 8 * size) - 1
@@ -444,51 +453,6 @@ def _add(d: Decoder, instr: Instr, slots: Slots) -> Step:
     return run
 
 
-# cp.async: the copy is done at once; what may read it when is a matter of races
-
-
-def _cp_async(d: Decoder, instr: Instr, slots: Slots) -> Step:
-    ops = instr.operands
-    if not isinstance(ops[2], Imm):
-        raise Unsupported("operand", "the size of cp.async must be a literal")
-    size = ops[2].value
-    if size not in ((16,) if slots["cop"] == "cg" else (4, 8, 16)):
-        raise Unsupported("cp.async", f"a copy of {size} bytes")
-    target, source = address(d, ops[0], slots["space"]), address(d, ops[1], "global")
-    length = d.integer(ops[3], 4) if len(ops) > 3 else None
-
-    def run(m: Machine) -> None:
-        if length is None:
-            scatter(m, target, 4, size // 4, gather(m, source, 4, size // 4))
-            return
-        given = m.integer(m.regs[length], 4)
-        if given.u is not None:
-            m.fault("undefined.address", m.group() & given.u, "the source size is undefined")
-        n = np.broadcast_to(np.minimum(given.a, size), (m.lanes,))
-        zero = Int(np.zeros(1, np.uint32))
-        for bytes_read in np.unique(n[m.group()]):
-            _copy_part(m, target, source, size, int(bytes_read), n == bytes_read, zero)
-
-    return run
-
-
-def _copy_part(
-    m: Machine, target: Address, source: Address, size: int, given: int, lanes: Any, zero: Int
-) -> None:
-    """Copy `given` bytes and fill up to `size` with zeros, in these lanes."""
-    if given % 4:
-        raise Unsupported("cp.async", f"a source size of {given} bytes")
-
-    def copy(m: Machine) -> None:
-        values: list[Any] = []
-        for at in range(0, given, 4):
-            part = Address(source.slot, source.offset + at, source.space)
-            values += gather(m, part, 4, 1)
-        scatter(m, target, 4, size // 4, values + [zero] * ((size - given) // 4))
-
-    under(m, lanes, copy)
-
-
 def _nothing(d: Decoder, instr: Instr, slots: Slots) -> Step:
     """No effect on values."""
 
@@ -526,7 +490,6 @@ MEMORY_BUILDERS: dict[str, Builder] = {
     "st": _st,
     "atom.add": _add,
     "red.add": _add,
-    "cp.async": _cp_async,
     "cp.async.commit": _nothing,
     "cp.async.wait": _nothing,
     "prefetch": _nothing,

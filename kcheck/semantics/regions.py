@@ -16,7 +16,7 @@ from kcheck.canon.real import Reals
 from kcheck.launch import DTYPE_BYTES, FLOATS, Launch, Tensor
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Flt, Imm, Variable, type_bytes
-from kcheck.semantics.codec import Codec
+from kcheck.semantics.codec import Codec, literal_bits
 from kcheck.semantics.memory import Memory
 from kcheck.semantics.values import UNSIGNED, Unsupported
 
@@ -163,7 +163,7 @@ class Regions:
     def _initialized(self, variable: Variable) -> Memory:
         width = type_bytes(variable.type)
         memory = Memory(self.reals, self.codec, max(variable.count, 1), width)
-        values = [_bits(item) for item in variable.init or ()]
+        values = [_bits(item, width) for item in variable.init or ()]
         values += [0] * (variable.count - len(values))
         keep = (1 << 8 * width) - 1
         memory.fill_bits(np.array([v & keep for v in values], np.uint64), width)
@@ -213,9 +213,10 @@ def _align(at: int, to: int) -> int:
     return (at + to - 1) // to * to
 
 
-def _bits(item: Any) -> int:
+def _bits(item: Any, width: int) -> int:
     if isinstance(item, Imm):
         return item.value
-    if isinstance(item, Flt):
-        return item.bits
-    raise Unsupported("initializer", "a variable is initialized with an address")
+    bits = literal_bits(item.bits, item.width, width) if isinstance(item, Flt) else None
+    if bits is None:
+        raise Unsupported("initializer", f"a variable is initialized with {item}")
+    return bits

@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 AXES = {"x": 0, "y": 1, "z": 2}
 # what depends on time or place
 UNSTABLE = frozenset(
-    ["%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%smid", "%nsmid", "%gridid"]
+    [
+        "%clock",
+        "%clock_hi",
+        "%clock64",
+        "%globaltimer",
+        "%globaltimer_lo",
+        "%globaltimer_hi",
+        "%smid",
+        "%nsmid",
+        "%gridid",
+    ]
 )
 
 

@@ -6,19 +6,45 @@ from typing import Any
 
 from kcheck.ptx_frontend.tree import Instr, Pair, Reg, Vec, type_bytes
 from kcheck.semantics.access import address
-from kcheck.semantics.decode import Decoder, Step
-from kcheck.semantics.machine import Machine
+from kcheck.semantics.decode import Decoder, Guarded
+from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.memory_builders import gather, narrowed, scatter, select, store_source
 from kcheck.semantics.predicates import combine, negate
 from kcheck.semantics.values import Pred, Unsupported
 
 # instructions that write registers only, from registers only
 _PURE = frozenset(
-    ["add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh", "neg", "abs", "min", "max", "mov", "cvt", "selp", "slct", "setp", "set", "copysign"]
+    [
+        "add",
+        "sub",
+        "mul",
+        "fma",
+        "mad",
+        "div",
+        "rcp",
+        "sqrt",
+        "rsqrt",
+        "ex2",
+        "lg2",
+        "sin",
+        "cos",
+        "tanh",
+        "neg",
+        "abs",
+        "min",
+        "max",
+        "mov",
+        "cvt",
+        "selp",
+        "slct",
+        "setp",
+        "set",
+        "copysign",
+    ]
 )
 
 
-def guarded_symbolically(d: Decoder, instr: Instr, run: Step) -> Any:
+def guarded_symbolically(d: Decoder, instr: Instr, run: Step) -> Guarded:
     """A function (machine, predicate, negated) for an instruction under a symbolic guard."""
     if instr.opcode[0] in _PURE:
         return _pure(d, instr, run)
@@ -31,7 +57,7 @@ def guarded_symbolically(d: Decoder, instr: Instr, run: Step) -> Any:
     return refuse
 
 
-def _pure(d: Decoder, instr: Instr, run: Step) -> Any:
+def _pure(d: Decoder, instr: Instr, run: Step) -> Guarded:
     target = instr.operands[0]
     items = target.items if isinstance(target, Vec) else (target,)
     if isinstance(target, Pair):
@@ -64,7 +90,7 @@ def _select_predicate(m: Machine, q: Pred, after: Pred, before: Pred) -> Pred:
     return combine(m, "or", combine(m, "and", q, after), combine(m, "and", negate(m, q), before))
 
 
-def _store(d: Decoder, instr: Instr) -> Any:
+def _store(d: Decoder, instr: Instr) -> Guarded:
     target, source = instr.operands
     t = instr.opcode[-1]
     items = source.items if isinstance(source, Vec) else (source,)

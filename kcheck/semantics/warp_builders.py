@@ -83,8 +83,8 @@ def _shfl(d: Decoder, instr: Instr, slots: Slots) -> Step:
         here = members(m, m.regs[mask])
         lane_b, segment = m.integer(m.regs[b], 4), m.integer(m.regs[c], 4)
         source, valid = shuffle_source(m, mode, lane_b.a, segment.a)
-        gone = valid & ~here[source]
-        gone = either(gone if gone.any() else None, either(lane_b.u, segment.u))
+        absent = valid & ~here[source]
+        gone = either(absent if absent.any() else None, either(lane_b.u, segment.u))
         moved = take_lanes(m, m.regs[a], np.where(valid, source, m.lane))
         if gone is not None:
             moved = choose(m, gone, undefined(4), moved, 4)
@@ -189,9 +189,8 @@ def _ldmatrix(d: Decoder, instr: Instr, slots: Slots) -> Step:
         whole_warps(m, "ldmatrix")
         giving = m.lane % 32 < 8 * count
         outer = m.mask
-        m.mask = giving if outer is None else outer & giving
-        if m.mask.all():
-            m.mask = None
+        here = giving if outer is None else outer & giving
+        m.mask = None if here.all() else here
         places = resolve(m, at, 16, 16, write=False)
         m.mask = outer
         for i, dst in enumerate(dsts):
@@ -324,9 +323,9 @@ def _spread(abad: Bool | None, bbad: Bool | None, shape: tuple[int, ...]) -> Boo
     """Elements of a product that an undefined element of a factor reaches."""
     out = np.zeros(shape, bool)
     if abad is not None:
-        out |= abad.any(2)[:, :, None]
+        out |= np.asarray(abad.any(2))[:, :, None]
     if bbad is not None:
-        out |= bbad.any(1)[:, None, :]
+        out |= np.asarray(bbad.any(1))[:, None, :]
     return out
 
 

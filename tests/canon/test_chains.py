@@ -1,4 +1,5 @@
 import importlib.util
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -28,7 +29,7 @@ def test_chain_has_its_shape(levels: int) -> None:
         assert chains.LOW <= chain[0] < chains.HIGH
         assert all(sympy.isprime(p) for p in chain)
         assert chain[-1] % 4 == 3
-        for p, q in zip(chain[:-1], chain[1:], strict=True):
+        for p, q in pairwise(chain):
             assert p == 2 * q + 1
             assert sympy.n_order(2, p) == q
 

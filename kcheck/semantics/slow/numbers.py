@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from kcheck.semantics.slow.errors import Unsupported
+from kcheck.semantics.slow.errors import Ambiguous, Unsupported
 
 N = TypeVar("N", bound="Number")
 
+# why a nan is one whose operand was divided by zero
+DIVISION = "division-by-zero"
 ROUNDINGS = ("rni", "rzi", "rmi", "rpi")
 
 
@@ -172,18 +174,20 @@ class Number:
             return self._lift(math.nan, self, other)
         if other.special is None:
             if other.sign() == 0:
-                return self.nan("division-by-zero")
+                return self.nan(DIVISION)
             if self.special is None:
                 return self._div(other)
             return self._special(self.special * other.sign())
         return self.nan("nan") if self.special is not None else self.of(0)
 
     def maximum(self: N, other: N) -> N:
-        """max(x, y); of a nan and x it is x (PTX ISA, max without .NaN)."""
-        if self.is_nan:
-            return other
-        if other.is_nan:
-            return self
+        """max(x, y); of a nan and x it is x (PTX ISA, max without .NaN).
+
+        A division by zero may have been an infinity on hardware: it stays.
+        """
+        for one, another in ((self, other), (other, self)):
+            if one.is_nan:
+                return one if one.reason == DIVISION else another
         if self.special is None and other.special is None:
             return self._greater(other)
         low = self.special == -math.inf or other.special == math.inf
@@ -195,6 +199,8 @@ class Number:
 
     def order(self: N, other: N) -> int | None:
         """-1, 0, 1 as x < y, x = y, x > y; None if one is a nan; raises Ambiguous."""
+        if DIVISION in (self.reason, other.reason):
+            raise Ambiguous(DIVISION)
         if self.is_nan or other.is_nan:
             return None
         if self.special is None and other.special is None:
