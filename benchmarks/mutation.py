@@ -66,10 +66,12 @@ _SUFFIXES = (
     ("s32", "u32"),
     ("s64", "u64"),
     ("f16", "bf16"),
-    ("s32", "s16"),
     ("ca", "cg"),
-    ("x4", "x2"),
 )
+# conversions, too, from or to another width
+_CONVERSIONS = (("s32", "s16"), ("u32", "u16"), ("s32", "s64"), ("f32", "f16"))
+# operations to whose result the sign of the type means nothing: such a change is no mutant
+_SIGNLESS = frozenset({"add", "sub", "mul", "mad", "shl", "mov", "ld", "st", "selp"})
 # words that may be left out or put in
 _DROPPED = ("sat", "ftz", "trans", "nc", "relu", "L2::128B")
 _ADDED = ("sat", "trans")
@@ -210,7 +212,7 @@ def _immediates(instr: Instr, kernel: Kernel, registers: Registers) -> Iterator[
         elif isinstance(operand, Flt):
             sign = 1 << (operand.width - 1)
             one = {32: 0x3F800000, 64: 0x3FF0000000000000}[operand.width]
-            for bits in (operand.bits ^ sign, one if operand.bits == 0 else 0):
+            for bits in (operand.bits ^ sign, 0) if operand.bits & (sign - 1) else (one,):
                 yield _with(instr, i, Flt(bits, operand.width))
         elif isinstance(operand, Mem) and isinstance(operand.base, Reg):
             width = 16 if instr.opcode[0] == "ldmatrix" else _width(instr)
@@ -254,14 +256,21 @@ def _opcodes(instr: Instr, kernel: Kernel, registers: Registers) -> Iterator[Ins
 
 
 def _suffixes(instr: Instr, kernel: Kernel, registers: Registers) -> Iterator[Instr]:
-    for new in _words(instr, _SUFFIXES, tuple((word, "") for word in _DROPPED)):
-        if "x2" not in new.opcode and "x4" not in new.opcode:  # they fix the operands' number
+    pairs = _SUFFIXES + (_CONVERSIONS if instr.opcode[0] == "cvt" else ())
+    for new in _words(instr, pairs, tuple((word, "") for word in _DROPPED)):
+        word = next((a for a, b in zip(instr.opcode, new.opcode, strict=False) if a != b), "")
+        narrow = not {"wide", "hi"} & set(instr.opcode)
+        if instr.opcode[0] not in _SIGNLESS or not _signed(word) or not narrow:
             yield new
     last = len(instr.opcode) - 1
     for word in _ADDED:
         opcode = (*instr.opcode[:last], word, instr.opcode[last])
         if word not in instr.opcode and match(opcode) is not None:
             yield replace(instr, opcode=opcode)
+
+
+def _signed(word: str) -> bool:
+    return word[:1] in ("s", "u") and word[1:].isdigit()
 
 
 def _with(instr: Instr, i: int, operand: Operand) -> Instr:

@@ -180,7 +180,7 @@ def _refused(error: Refused) -> Verdict:
     reason = f"unsupported.{error.form}"
     span = error.instr.span
     place = Location(span.source.name, span.line, span.text)
-    finding = Finding(reason, error.message, "both", (place,))
+    finding = Finding(reason, error.message, error.side or "both", (place,))
     return Verdict(
         "undecided",
         reason,
@@ -225,14 +225,18 @@ def field_run(question: Question, trials: int) -> FieldRun:
 
 
 def _execute(question: Question, side: Subject, name: str, reals: Reals[Any]) -> Execution:
-    return execute(
-        side.kernel,
-        side.launch,
-        reals.domain,
-        ctas=question.ctas,
-        reals=reals,
-        progress=lambda done: question.progress(f"executing the {name}", done),
-    )
+    try:
+        return execute(
+            side.kernel,
+            side.launch,
+            reals.domain,
+            ctas=question.ctas,
+            reals=reals,
+            progress=lambda done: question.progress(f"executing the {name}", done),
+        )
+    except Refused as error:
+        error.side = name
+        raise
 
 
 def _decide(question: Question) -> Verdict:

@@ -73,6 +73,8 @@ def commands() -> None:
 @click.option(
     "--witness-dir",
     type=click.Path(file_okay=False, path_type=Path),
+    default=Path("kcheck-witnesses"),
+    show_default=True,
     help="Where the input of a refutation is saved.",
 )
 @JSON

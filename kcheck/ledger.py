@@ -37,6 +37,8 @@ def assumptions(
         for param in side.launch.params:
             if isinstance(param, Tensor) and param.values is not None:
                 yield f"`{param.name}` holds the values: of {side.launch.path}"
+            if isinstance(param, Tensor) and param.init == "zero":
+                yield f"the host clears `{param.name}`"
     yield from question.ledger
     yield from _idle(comparisons)
     if any(i.opcode[0] in ("atom", "red") for s in sides for i in s.kernel.code):

@@ -140,7 +140,8 @@ def confirm(
         except Unevaluated:
             continue
         first, second = values
-        if first is None or second is None:
+        # a nan shows that the input lies outside a function's domain (a divisor is 0), no more
+        if first is None or second is None or first.is_nan or second.is_nan:
             return None
         if numbers is Exact:
             apart = first.exact() != second.exact()

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kcheck.canon.constants import (
     FINITE,
     NAN_DIV,
+    NINF,
     ONE,
     SYMBOLIC,
     UNDEF,
@@ -32,6 +33,8 @@ Ids = NDArray[np.int32]
 SYM, CONST, MIXED = range(3)
 
 _HALF = 1 << 32
+# the ids that functions have at an argument that is identically zero
+_AT_ZERO = {"lg2": NINF, "sqrt": ZERO}
 
 
 class Real(Generic[V]):
@@ -244,7 +247,18 @@ class Reals(Generic[V]):
 
     def function(self, name: str, a: Real[V]) -> Real[V]:
         """An atom of one argument: lg2, sqrt, tanh, sin, cos, rint, trunc, floor, ceil."""
-        return self.unary(name, a, lambda x: self.domain.atom(name, [x]))
+        result = self.unary(name, a, lambda x: self.domain.atom(name, [x]))
+        if name not in _AT_ZERO or result.v is None:
+            return result
+        # at the edge of its domain an atom would hide that the result is infinite, or a divisor 0
+        zero = self.value(self.uniform(ZERO))
+        known = self.domain.decide(self.domain.compare("eq", self.value(a), zero))
+        ids = self.ids(result)
+        here = np.broadcast_to(known == 1, np.broadcast_shapes(known.shape, ids.shape))
+        here = here & (ids == SYMBOLIC)
+        if not here.any():
+            return result
+        return self.mixed(result.v, np.where(here, _AT_ZERO[name], ids).astype(np.int32))
 
     def div(self, a: Real[V], b: Real[V]) -> Real[V]:
         """The quotient; lanes that divide by an identical zero are NaN (`NAN_DIV`)."""

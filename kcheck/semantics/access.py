@@ -178,7 +178,7 @@ def _faulty(
     if outside.any():
         at = int(offset[outside][0])
         m.fault(
-            f"bounds.{'global' if region.space == 'const' else region.space}",
+            f"bounds.{region.space}",
             outside,
             f"{element(region, at)}: {nbytes} bytes at byte offset {at} of {region.name}, "
             f"which has {region.nbytes} bytes",

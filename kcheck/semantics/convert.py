@@ -19,6 +19,7 @@ from kcheck.semantics.values import (
     Int,
     Mixed,
     Packed,
+    Part,
     Pred,
     Unstable,
     Unsupported,
@@ -86,7 +87,7 @@ class Conversions:
                 raise Unsupported("reinterpret", f"an {x.fmt} is read as {fmt}")
         if type(x) is Mixed:
             return self._resolve(x, lambda v: self.real(v, fmt), self._where_real)
-        if type(x) is Unstable or type(x) is Pred:
+        if type(x) in (Unstable, Pred, Part):
             raise self._unreadable(x, "a float")
         if type(x) is Packed and fmt == "f32":
             widened = self._widened(x)
@@ -175,7 +176,31 @@ class Conversions:
             return Unsupported(
                 "unstable", f"{x.what} depends on the schedule and is used as {wanted}"
             )
-        return Unsupported("reinterpret", f"a predicate is used as {wanted}")
+        what = "half of an f64" if type(x) is Part else "a predicate"
+        return Unsupported("reinterpret", f"{what} is used as {wanted}")
+
+    def joined(self, x: Any, y: Any) -> Real[Any] | None:
+        """The f64 of its two halves, or None if these are not that."""
+        parts = []
+        for half in (x, y):
+            live = self._live_parts(half) if type(half) is Mixed else [(None, half)]
+            if len(live) != 1 or type(live[0][1]) is not Part:
+                return None
+            parts.append(live[0][1])
+        a, b = parts[0].real, parts[1].real
+        if (parts[0].index, parts[1].index) != (0, 1) or not self._same(a, b):
+            return None
+        real: Real[Any] = Real(a.v, a.c, a.kind, a.fmt)
+        real.u = either(a.u, b.u)
+        return real
+
+    def _same(self, a: Real[Any], b: Real[Any]) -> bool:
+        """Equal in every lane of the group."""
+        if a is b:
+            return True
+        equal = self.reals.ids(a, (self.lanes,)) == self.reals.ids(b, (self.lanes,))
+        equal = equal & self.domain.equal(self.reals.value(a), self.reals.value(b))
+        return bool((equal if self.mask is None else equal | ~self.mask).all())
 
     def _live_parts(self, x: Mixed) -> list[tuple[Bool, Any]]:
         """The parts that the running group sees, each with its own lanes only."""

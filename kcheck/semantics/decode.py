@@ -155,29 +155,39 @@ def _refuse(error: Unsupported) -> Step:
 
 def step(decoder: Decoder, instr: Instr) -> Step:
     """The closure of one instruction, its guard included."""
+    try:
+        run = _unguarded(decoder, instr)
+    except Unsupported as error:
+        run = _refuse(error)
+        if instr.guard is not None:
+            return _guarded(decoder, instr.guard, run, lambda m, p, negated: run(m))
+    if instr.guard is None:
+        return run
+    return _guarded(decoder, instr.guard, run, decoder.guarded(decoder, instr, run))
+
+
+def _unguarded(decoder: Decoder, instr: Instr) -> Step:
     found = match(instr.opcode)
     builder = decoder.builders.get(found.form.name) if found else None
     if found is None or builder is None:
-        return _refuse(Unsupported(instr.name, "the instruction is not supported"))
+        raise Unsupported(instr.name, "the instruction is not supported")
     if not found.form.least <= len(instr.operands) <= len(found.form.roles):
-        return _refuse(Unsupported(instr.name, f"{len(instr.operands)} operands"))
-    try:
-        run = builder(decoder, instr, found.slots)
-    except Unsupported as error:
-        return _refuse(error)
-    return run if instr.guard is None else _guarded(decoder, instr, instr.guard, run)
+        raise Unsupported(instr.name, f"{len(instr.operands)} operands")
+    return builder(decoder, instr, found.slots)
 
 
-def _guarded(decoder: Decoder, instr: Instr, guard: Guard, run: Step) -> Step:
+def _guarded(
+    decoder: Decoder, guard: Guard, run: Step, symbolic: Callable[[Machine, Pred, bool], None]
+) -> Step:
+    """`run` where the guard holds; `symbolic` is what a guard on tensor values does."""
     slot, negated = decoder.reg(guard.reg), guard.negated
-    symbolic = decoder.guarded(decoder, instr, run)
 
     def guarded(m: Machine) -> None:
         p = m.regs[slot]
         if type(p) is Pred and p.s is not None and m.live(p.s) is not None:
             symbolic(m, p, negated)
             return
-        b = m.concrete(p, "guard")
+        b = m.concrete(p, "predicate")
         if negated:
             b = ~b
         under(m, b, run)

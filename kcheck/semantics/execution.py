@@ -31,6 +31,7 @@ class Refused(Exception):
         self.form = form
         self.message = message
         self.instr = instr
+        self.side = ""
         super().__init__(f"unsupported.{form}: {message} ({instr.span})")
 
 

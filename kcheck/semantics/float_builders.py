@@ -173,12 +173,23 @@ def float_source(d: Decoder, op: Operand, fmt: str) -> int:
 _ORDERED = {"equ": "eq", "neu": "ne", "ltu": "lt", "leu": "le", "gtu": "gt", "geu": "ge"}
 
 
+def _refuse_unknown(m: Machine, ids: Any, use: str) -> None:
+    """Refuse lanes that may be infinite, a NaN or a number: x / 0 is any of them on hardware."""
+    unknown = np.isin(ids, (UNKNOWN, NAN_DIV))
+    while unknown.ndim > 1:
+        unknown = unknown.any(0)
+    lanes = np.broadcast_to(unknown, (m.lanes,))
+    if (lanes if m.mask is None else lanes & m.mask).any():
+        raise Unsupported("infinity", f"{use} a value that met an infinity or a division by zero")
+
+
 def compare(m: Machine, cmp: str, x: R, y: R) -> Pred:
     """setp on floats (PTX ISA 9.7.6, floating-point comparisons)."""
     if cmp in ("num", "nan"):
         ids = np.stack(np.broadcast_arrays(m.reals.ids(x), m.reals.ids(y)))
-        isnan = np.asarray(np.isin(ids, (NAN, NAN_DIV)).any(0))
-        bad = np.asarray(np.isin(ids, (UNDEF, UNKNOWN)).any(0))
+        _refuse_unknown(m, ids, "a comparison of")
+        isnan = np.asarray((ids == NAN).any(0))
+        bad = np.asarray((ids == UNDEF).any(0))
         return Pred(isnan if cmp == "nan" else ~isnan, None, None, bad if bad.any() else None)
     known, v = m.reals.compare(_ORDERED.get(cmp, cmp), cmp in _ORDERED, x, y)
     if (known == 3).any():
@@ -246,14 +257,15 @@ def _testp(d: Decoder, instr: Instr, slots: Slots) -> Step:
 
     def run(m: Machine) -> None:
         ids = m.reals.ids(m.real(m.regs[a], fmt))
-        infinite, nan = np.isin(ids, (PINF, NINF)), np.isin(ids, (NAN, NAN_DIV))
+        _refuse_unknown(m, ids, "a test of")
+        infinite, nan = np.isin(ids, (PINF, NINF)), ids == NAN
         b = {
             "finite": ~infinite & ~nan,
             "infinite": infinite,
             "notanumber": nan,
             "number": ~nan,
         }[test]
-        bad = np.isin(ids, (UNDEF, UNKNOWN))
+        bad = ids == UNDEF
         put(m, dst, Pred(b, None, None, bad if bad.any() else None))
 
     return run
@@ -363,6 +375,7 @@ def _cvt_to_int(d: Decoder, instr: Instr, slots: Slots) -> Step:
         symbolic = m.symbolic_lanes(x)
         if (symbolic if m.mask is None else symbolic & m.mask).any():
             raise Unsupported("symbolic-int", "a tensor value is converted to an integer")
+        _refuse_unknown(m, ids, "a conversion to an integer of")
         put(m, dst, integer_of(m, ids, fmt, target, register))
 
     return run
@@ -378,7 +391,7 @@ def integer_of(m: Machine, ids: Any, fmt: str, target: str, register: int) -> In
     low, high = (-(1 << 8 * w - 1), (1 << 8 * w - 1) - 1) if signed else (0, (1 << 8 * w) - 1)
     used, index = np.unique(ids, return_inverse=True)
     nan = (-1 if signed else 1) << 8 * w - 1 if fmt == "f64" or w == 8 else 0
-    special = {PINF: high, NINF: low, NAN: nan, NAN_DIV: nan}
+    special = {PINF: high, NINF: low, NAN: nan}
     numbers = [
         special.get(int(i), 0)
         if i < FINITE
@@ -387,7 +400,7 @@ def integer_of(m: Machine, ids: Any, fmt: str, target: str, register: int) -> In
     ]
     keep = (1 << 8 * register) - 1
     bits = np.array([n & keep for n in numbers], np.uint64)[index].reshape(ids.shape)
-    bad = np.isin(ids, (UNDEF, UNKNOWN))
+    bad = ids == UNDEF
     return Int(bits.astype(UNSIGNED[register]), None, bad if bad.any() else None)
 
 

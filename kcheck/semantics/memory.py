@@ -24,6 +24,7 @@ from kcheck.semantics.values import (
     Packed,
     Unstable,
     Unsupported,
+    either,
 )
 
 # kinds of a cell: nothing was written, concrete bits, a real, the rest of the unit before (its
@@ -320,23 +321,31 @@ class Memory:
         self._write(cell, size, start)
         self._cells().add(cell, self.reals.value(value))
 
-    def add_bits(self, cell: Cells, size: int, value: Array, mask: Bool | None) -> None:
-        """Atomically add integers to cells; cells may repeat."""
-        old = self.load_bytes(cell, 0, size, mask)
-        if not isinstance(old, Int) or old.u is not None:
-            raise Unsupported("symbolic-int", "an integer atomic on a cell that is no integer")
+    def add_bits(self, cell: Cells, size: int, value: Int, mask: Bool | None) -> None:
+        """Atomically add integers to cells; cells may repeat. Undefined ones absorb."""
         if mask is not None:
-            cell, value = cell[mask], np.broadcast_to(value, mask.shape)[mask]
+            cell = cell[mask]
+        if not len(cell):
+            return
+        old = self.load_bytes(cell, 0, size, None)
+        if not isinstance(old, Int):
+            raise Unsupported("symbolic-int", "an integer atomic on a cell that is no integer")
+        value = _lanes(self.reals, value, mask, len(cell))
+        gone = either(old.u, value.u)
+        self._write(cell, size, Int(old.a))
         bits = self._bits()
-        np.add.at(bits, cell, value.astype(np.uint64))
+        np.add.at(bits, cell, value.a.astype(np.uint64))
         if size < 8:
             bits[cell] &= np.uint64((1 << 8 * size) - 1)
+        if gone is not None and self.meta is not None:
+            self.meta[cell[gone]] = code(UNDEFINED, size)
 
     def contents(self, width: int, fmt: str) -> tuple[Bool, Any]:
         """All elements of `width` bytes: which were never written, and the values as reals.
 
         Concrete bits are read as floats of `fmt`, or as signed or unsigned integers if it names
-        an integer type. Undefined elements are constants `UNDEF`.
+        an integer type. Undefined elements are constants `UNDEF`. Raises Unsupported if it holds
+        reals of another format.
         """
         cell = np.arange(0, self.n, max(width // self.granule, 1), dtype=np.int64)
         self._planes()
@@ -344,6 +353,8 @@ class Memory:
         unwritten = self.meta[cell] & 15 == EMPTY
         whole = self.load_bytes(cell, 0, width, None)
         if isinstance(whole, Real):
+            if whole.fmt != fmt:
+                raise Unsupported("reinterpret", f"a buffer of {fmt} holds {whole.fmt}")
             return unwritten, whole
         if fmt in FMT_BYTES:
             ids = self.codec.to_ids(whole.a, fmt)

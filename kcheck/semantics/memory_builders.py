@@ -23,6 +23,7 @@ from kcheck.semantics.values import (
     Int,
     Mixed,
     Packed,
+    Part,
     Pred,
     Unstable,
     Unsupported,
@@ -82,6 +83,10 @@ def _pack(d: Decoder, target: Operand, source: Vec, t: str) -> Step:
             lo, hi = (undefined(2) if p is None else p for p in parts)
             put(m, dst, Packed(_half(m, lo), _half(m, hi)))
             return
+        whole_f64 = m.joined(parts[0], parts[1]) if size == 4 and len(parts) == 2 else None
+        if whole_f64 is not None:
+            put(m, dst, whole_f64)
+            return
         xs = [m.integer(p, size) for p in parts]
         whole = xs[0].a.astype(UNSIGNED[size * len(xs)])
         u = xs[0].u
@@ -120,6 +125,10 @@ def _unpack(d: Decoder, target: Vec, source: Operand, t: str) -> Step:
         if n == 2 and size == 2:
             for dst, half in zip(dsts, m.halves(x), strict=True):
                 put(m, dst, half)
+            return
+        if n == 2 and size == 4 and type(x) is Real and x.fmt == "f64":
+            for i, dst in enumerate(dsts):
+                put(m, dst, Part(x, i))
             return
         whole = m.integer(x, size * n)
         for i, dst in enumerate(dsts):
@@ -437,10 +446,7 @@ def _add(d: Decoder, instr: Instr, slots: Slots) -> Step:
             memory, x = place.region.memory, m.regs[slot]
             note_writers(m, place, size)
             if not floats:
-                whole = m.integer(x, size)
-                if whole.u is not None:
-                    raise Unsupported("undefined", "an undefined integer is added atomically")
-                memory.add_bits(place.cell, size, whole.a, place.mask)
+                memory.add_bits(place.cell, size, m.integer(x, size), place.mask)
             elif t.endswith("x2"):
                 step = 2 // memory.granule
                 for i, half in enumerate(m.halves(x)):

@@ -72,6 +72,16 @@ class Packed:
         self.u: Bool | None = None
 
 
+class Part:
+    """The lower (`index` 0) or upper 32 bits of an f64: shuffles move doubles in two halves."""
+
+    __slots__ = ("index", "real")
+
+    def __init__(self, real: Real[Any], index: int) -> None:
+        self.real = real
+        self.index = index
+
+
 class Mixed:
     """Lanes of different kinds in one register: (mask, value) parts, later ones on top."""
 
@@ -92,7 +102,7 @@ class Unstable:
 
 
 Half = Union[Int, "Real[Any]"]
-Register = Union[Int, "Real[Any]", Pred, Packed, Mixed, Unstable, None]
+Register = Union[Int, "Real[Any]", Pred, Packed, Part, Mixed, Unstable, None]
 
 
 def join(p: int | Array | None, q: int | Array | None) -> int | Array | None:

@@ -21,6 +21,7 @@ from kcheck.semantics.values import (
     Int,
     Mixed,
     Packed,
+    Part,
     Pred,
     Unstable,
     Unsupported,
@@ -38,9 +39,10 @@ def _bits_of(mask: Array) -> Bool:
 def members(m: Machine, x: Any) -> Bool:
     """Lanes that each lane's warp names in its mask; all live ones of them must be here."""
     given = m.integer(x, 4)
-    if given.u is not None:
-        m.fault("undefined.mask", m.group() & given.u, "the member mask is undefined")
     group = m.group()
+    if given.u is not None:
+        m.fault("undefined.mask", group & given.u, "the member mask is undefined")
+        group = group & ~given.u
     masks = np.broadcast_to(given.a, (m.lanes,))
     union = np.bitwise_or.reduce(np.where(group, masks, 0).reshape(-1, 32), axis=1)
     named = _bits_of(union.astype(np.uint32)).reshape(-1)
@@ -136,6 +138,8 @@ def take_lanes(m: Machine, x: Any, source: Array) -> Any:
         packed = Packed(take_lanes(m, x.lo, source), take_lanes(m, x.hi, source))
         packed.u = _take_mask(m, x.u, source)
         return packed
+    if type(x) is Part:
+        return Part(take_lanes(m, x.real, source), x.index)
     if type(x) is Mixed:
         return Mixed([(part[source], take_lanes(m, v, source)) for part, v in x.parts])
     if type(x) is Unstable:
@@ -159,15 +163,23 @@ def _vote(d: Decoder, instr: Instr, slots: Slots) -> Step:
 
     def run(m: Machine) -> None:
         here = members(m, m.regs[mask]).reshape(-1, 32)
-        b = np.broadcast_to(m.concrete(m.regs[slot], "vote"), (m.lanes,))
+        p = m.predicate(m.regs[slot])
+        undecided = None if p.s is None else m.live(np.broadcast_to(p.s, (m.lanes,)))
+        if undecided is not None:
+            raise Unsupported("vote", "the predicate depends on a tensor value")
+        b = np.broadcast_to(p.b, (m.lanes,))
         b = (~b if negated else b).reshape(-1, 32)
+        u = None
+        if p.u is not None:
+            gone = (np.broadcast_to(p.u, (m.lanes,)).reshape(-1, 32) & here).any(1)
+            u = np.repeat(gone, 32) if gone.any() else None
         if mode == "ballot":
             bits = ((b & here).astype(np.uint64) << np.arange(32, dtype=np.uint64)).sum(1)
-            put(m, dst, Int(np.repeat(bits.astype(np.uint32), 32)))
+            put(m, dst, Int(np.repeat(bits.astype(np.uint32), 32), None, u))
             return
         every, some = (b | ~here).all(1), (b & here).any(1)
         result = {"all": every, "any": some, "uni": every | ~some}[mode]
-        put(m, dst, Pred(np.repeat(result, 32)))
+        put(m, dst, Pred(np.repeat(result, 32), None, None, u))
 
     return run
 

@@ -67,6 +67,10 @@ class Accessor:
 
     def _checked(self, t: Thread, space: str, address: int, size: int, home: Home | None) -> Place:
         home = home or self._by_value(space, address)
+        if home is not None and home.space != space and (space, home.space) != ("param", "local"):
+            where = self._where(home, address)
+            self._find(t, f"bounds.{space}", f"{where} lies in {home.space} memory", where)
+            return None
         if home is None or not home.low <= address <= home.high - size:
             where = self._where(home, address) if home else f"{space} address {address:#x}"
             much = f", which has {home.high - home.low} bytes" if home else ""

@@ -51,8 +51,8 @@ class Pure:
     """An instruction that only maps values: kinds of result and operands, and the function.
 
     `halves`: the kinds are those of one half of a packed pair, and the function maps each half.
-    `address`: the result stays in the buffer of its operands' addresses.
-    A result `pred2` is a pair of predicates.
+    `address`: the result stays in the buffer of its operands' addresses; but the `difference`
+    of two addresses is a number. A result `pred2` is a pair of predicates.
     """
 
     result: str
@@ -60,6 +60,7 @@ class Pure:
     function: Callable[..., Any]
     halves: bool = False
     address: bool = False
+    difference: bool = False
 
 
 Describe = Callable[[Slots, "type[Number]"], Pure]
@@ -91,7 +92,7 @@ def _bind(decoder: Decoder, instr: Instr, spec: Pure) -> Step:
     function = spec.function
     if spec.address:
         gets = [decoder.raw(op, kind_bits(k)) for op, k in zip(sources, spec.args, strict=True)]
-        return _address_step(put, gets, loads, function)
+        return _address_step(put, gets, loads, spec)
     return _step(put, loads, function)
 
 
@@ -121,25 +122,27 @@ def _step(put: Put, loads: list[Load], function: Callable[..., Any]) -> Step:
     return many
 
 
-def _address_step(
-    put: Put, gets: list[Get], loads: list[Load], function: Callable[..., Any]
-) -> Step:
+def _address_step(put: Put, gets: list[Get], loads: list[Load], spec: Pure) -> Step:
     def step(t: Thread) -> None:
         values = [load(t) for load in loads]
         if ABSORB in values:
             put(t, ABSORB)
+            return
+        units, result = [get(t) for get in gets], spec.function(*values)
+        if spec.difference and all(type(unit) is Pointer for unit in units):
+            put(t, result)
         else:
-            put(t, keep_home([get(t) for get in gets], function(*values)))
+            put(t, keep_home(units, result))
 
     return step
 
 
 def keep_home(units: Sequence[Unit], result: Any) -> Any:
-    """The result of an operation on addresses, in the buffer of the only address among them."""
+    """The result of an operation on addresses, in the buffer that they all lie in."""
     homes = [unit.home for unit in units if type(unit) is Pointer]
     if not homes or not isinstance(result, int):
         return result
-    return Pointer(result, homes[0] if len(homes) == 1 else None)
+    return Pointer(result, homes[0] if all(home == homes[0] for home in homes) else None)
 
 
 def _bind_halves(decoder: Decoder, target: Operand, sources: list[Operand], spec: Pure) -> Step:

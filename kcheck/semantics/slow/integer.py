@@ -57,7 +57,14 @@ def _saturated(arity: int, function: Callable[..., int]) -> Describe:
 
 
 pure("int.add")(_same(2, lambda a, b: a + b, address=True))
-pure("int.sub")(_same(2, lambda a, b: a - b, address=True))
+
+
+@pure("int.sub")
+def _sub(slots: Slots, numbers: Numbers) -> Pure:
+    kind = slots["type"]
+    return Pure(kind, (kind, kind), lambda a, b: a - b, address=True, difference=True)
+
+
 pure("int.add.sat")(_saturated(2, lambda a, b: a + b))
 pure("int.sub.sat")(_saturated(2, lambda a, b: a - b))
 pure("int.div")(_same(2, truncated_div))

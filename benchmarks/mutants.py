@@ -1,0 +1,277 @@
+"""Mutants: is a small change of a kernel that was proved equal to another noticed?
+
+    python benchmarks/mutants.py [--data FOLDER] [--only PAIR] [--write NUMBER FILE]
+
+Each mutant is checked with `equivalent(..., safety=False)`. A mutant that is found equal counts
+as shown equal only if the slow evaluator finds the same outputs as without the mutation on random
+inputs, and if mutants_reasons.yaml says why. The table goes to mutants.md; the exit status is 1
+if a survivor is not explained, or if the slow evaluator contradicts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks.mutation import KINDS, Mutation, mutations
+from kcheck.canon.families import draws
+from kcheck.check import equivalent
+from kcheck.launch_file import find_launch, load_launch
+from kcheck.loading import load_kernel
+from kcheck.semantics.slow import Enclosure, Exact, Real, Unevaluated
+from kcheck.witness import Subject, slow_run, unknown_inputs
+
+HERE = Path(__file__).parent
+# name -> reference, subject (below the data folder), mutants
+PAIRS: dict[str, tuple[str, str, int]] = {
+    "gemm": ("tilelang/kernels/gemm/sm_80_s0", "tilelang/kernels/gemm/sm_80_s2_smemstore", 35),
+    "gemm-ladder": (
+        "tilelang/ladders/gemm_s2_sm_80/00_none",
+        "tilelang/ladders/gemm_s2_sm_80/04_async_copy",
+        30,
+    ),
+    "bias-relu": (
+        "tilelang/kernels/gemm_bias_relu/sm_80_s0",
+        "tilelang/kernels/gemm_bias_relu/sm_80_s2",
+        30,
+    ),
+    "softmax": ("tilelang/kernels/softmax/sm_80_b1", "tilelang/kernels/softmax/sm_80_b4", 35),
+    "rmsnorm": ("tilelang/kernels/rmsnorm/sm_80_b1", "tilelang/kernels/rmsnorm/sm_80_b4_smem", 35),
+    "sum": ("tilelang/kernels/sum/sm_80_t32", "tilelang/kernels/sum/sm_80_t128", 35),
+    "add-tail": (
+        "tilelang/ladders/add_tail_sm_80/00_none",
+        "tilelang/ladders/add_tail_sm_80/06_loop_unswitch",
+        25,
+    ),
+    "flash": ("tilelang/kernels/flash/sm_80_s0", "tilelang/kernels/flash/sm_80_s1", 15),
+    "tree-reduce": ("cases/09-tree-reduce-non-pow2/ref", "cases/09-tree-reduce-non-pow2/fix", 20),
+    "masked-softmax": (
+        "cases/13-masked-softmax-finite-mask/ref",
+        "cases/13-masked-softmax-finite-mask/fix",
+        20,
+    ),
+    "k-tail": ("cases/39-k-tail-stale-smem/ref", "cases/39-k-tail-stale-smem/fix", 20),
+}
+SEED = 20
+# seconds for one mutant
+LIMIT = 100
+# draws of inputs on which the slow evaluator must agree, and CTAs that it runs
+DRAWS, CTAS = 6, 2
+KILLED, EQUAL, UNDECIDED, BROKEN = "killed", "shown equal", "undecided", "CONTRADICTED"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A mutation of the subject of a pair."""
+
+    pair: str
+    reference: Path
+    subject: Path
+    mutation: Mutation
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a mutant; `why`: the reason that kcheck gave, or the slow evaluator's."""
+
+    mutant: Mutant
+    outcome: str
+    why: str
+    seconds: float
+
+
+class Late(Exception):
+    """A mutant took longer than LIMIT."""
+
+
+def mutants(data: Path, only: str | None = None) -> list[Mutant]:
+    """All mutants, the same at each call."""
+    found = []
+    for name, (reference, subject, count) in PAIRS.items():
+        if only in (None, name):
+            paths = [data / f"{stem}.ptx" for stem in (reference, subject)]
+            rng = random.Random(f"{SEED} {name}")
+            text = paths[1].read_text()
+            found += [Mutant(name, *paths, m) for m in mutations(text, rng, count)]
+    return found
+
+
+def judge(mutant: Mutant) -> Outcome:
+    """Run kcheck on a mutant, and the slow evaluator if it survives."""
+
+    def late(number: int, frame: Any) -> None:
+        raise Late(f"more than {LIMIT} s")
+
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(LIMIT)
+    started = time.monotonic()
+    try:
+        outcome, why = _judge(mutant)
+    except Late as error:
+        outcome, why = UNDECIDED, str(error)
+    except Exception as error:  # a crash of kcheck is a result too
+        outcome, why = UNDECIDED, f"{type(error).__name__}: {error}"
+    finally:
+        signal.alarm(0)
+    return Outcome(mutant, outcome, why, time.monotonic() - started)
+
+
+def _judge(mutant: Mutant) -> tuple[str, str]:
+    verdict = equivalent(
+        mutant.reference,
+        mutant.mutation.text,
+        launch=find_launch(mutant.reference),
+        subject_launch=find_launch(mutant.subject),
+        safety=False,
+        seed=1,
+    )
+    if verdict.verdict == "refuted":
+        return KILLED, str(verdict.reason)
+    if verdict.verdict != "proved":
+        message = verdict.findings[0].message if verdict.findings else ""
+        return UNDECIDED, f"{verdict.reason} {message}".strip()
+    return agreement(mutant)
+
+
+def agreement(mutant: Mutant) -> tuple[str, str]:
+    """Does the slow evaluator find the same outputs with and without the mutation?"""
+    path = find_launch(mutant.subject)
+    assert path is not None
+    launch = load_launch(path)
+    sides = [
+        Subject(load_kernel(source, None), launch)
+        for source in (mutant.subject, mutant.mutation.text)
+    ]
+    numbers = Exact if all(side.rational for side in sides) else Enclosure
+    rng = random.Random(mutant.mutation.key)
+    compared = 0
+    for count, (family, inputs) in enumerate(draws(unknown_inputs(*sides), SEED)):
+        if count == DRAWS:
+            break
+        ctas = sorted(rng.sample(range(launch.ctas), min(CTAS, launch.ctas)))
+        try:
+            results = [slow_run(side, inputs, numbers, ctas) for side in sides]
+        except Unevaluated as error:
+            return BROKEN, f"{family}: {error}"
+        if results[1].seen > results[0].seen:
+            return BROKEN, f"{family}: {results[1].findings[0].message}"
+        for name, before in results[0].outputs.items():
+            for i, (x, y) in enumerate(zip(before, results[1].outputs[name], strict=True)):
+                compared += isinstance(x, Real | int)
+                if not _same(x, y):
+                    return BROKEN, f"{family}: {name}[{i}] is {x} before and {y} after"
+    return EQUAL, f"{count} inputs, {compared} outputs"
+
+
+def _same(x: Any, y: Any) -> bool:
+    """Equal rationals, enclosures that meet, or the same thing that is no number."""
+    if not isinstance(x, Real) or not isinstance(y, Real):
+        return bool(x == y)
+    a, b = x.number, y.number
+    if a.is_nan or b.is_nan:
+        return a.is_nan and b.is_nan
+    (low, high), (floor, top) = a.bounds(), b.bounds()
+    return low <= top and floor <= high and (not isinstance(a, Exact) or a.exact() == b.exact())
+
+
+def reasons() -> dict[str, dict[str, str]]:
+    """Pair -> key of a mutation -> why it is equal."""
+    with (HERE / "mutants_reasons.yaml").open() as file:
+        return yaml.safe_load(file) or {}
+
+
+def explained(outcomes: list[Outcome]) -> tuple[list[Outcome], int]:
+    """Survivors with their sentence, and how many have none."""
+    known = reasons()
+    out, missing = [], 0
+    for o in outcomes:
+        if o.outcome == EQUAL:
+            sentence = known.get(o.mutant.pair, {}).get(o.mutant.mutation.key)
+            missing += sentence is None
+            o = replace(o, why=f"{sentence or 'NOT EXPLAINED'} ({o.why})")
+        out.append(o)
+    return out, missing
+
+
+def table(outcomes: list[Outcome]) -> str:
+    """The outcomes as Markdown."""
+    totals = Counter(o.outcome for o in outcomes)
+    n = len(outcomes)
+    real = n - totals[EQUAL]
+    lines = [
+        "# Mutants",
+        "",
+        f"`python benchmarks/mutants.py`: {n} mutants of the subjects of {len(PAIRS)} proved pairs "
+        f"(seed {SEED}), checked by `kcheck equiv --no-safety`.",
+        "",
+        "| outcome | mutants | |",
+        "|---|---|---|",
+        *(f"| {k} | {totals[k]} | {totals[k] / n:.1%} |" for k in (KILLED, EQUAL, UNDECIDED)),
+        "",
+        f"Kill rate: {totals[KILLED]} of {n} ({totals[KILLED] / n:.1%}); of those that are not "
+        f"shown equal {totals[KILLED]} of {real} ({totals[KILLED] / max(real, 1):.1%}).",
+        "",
+        "| kind | killed | shown equal | undecided |",
+        "|---|---|---|---|",
+    ]
+    for kind in KINDS:
+        c = Counter(o.outcome for o in outcomes if o.mutant.mutation.kind == kind)
+        lines.append(f"| {kind} | {c[KILLED]} | {c[EQUAL]} | {c[UNDECIDED]} |")
+    lines += ["", "Pairs (reference, subject):", ""]
+    lines += [f"- {name}: `{a}`, `{b}`" for name, (a, b, _) in PAIRS.items()]
+    lines += [
+        "",
+        "| # | pair | line | kind | mutation | outcome | reason |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for i, o in enumerate(outcomes):
+        m = o.mutant.mutation
+        change = f"`{m.before}` → `{m.after}`".replace("|", "\\|")
+        why = o.why.replace("|", "\\|").replace("\n", " ")
+        lines.append(
+            f"| {i} | {o.mutant.pair} | {m.line} | {m.kind} | {change} | {o.outcome} | {why} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Judge the mutants and write the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=HERE.parent / "tests" / "data")
+    parser.add_argument("--only", choices=tuple(PAIRS), help="one pair; writes no table")
+    parser.add_argument(
+        "--write", nargs=2, metavar=("NUMBER", "FILE"), help="write one mutant's PTX and stop"
+    )
+    arguments = parser.parse_args()
+    every = mutants(arguments.data, arguments.only)
+    if arguments.write:
+        Path(arguments.write[1]).write_text(every[int(arguments.write[0])].mutation.text)
+        return
+    outcomes = []
+    with multiprocessing.Pool(2) as pool:
+        for i, o in enumerate(pool.imap(judge, every)):
+            outcomes.append(o)
+            m = o.mutant
+            print(f"{i} {m.pair} {m.mutation.key} | {o.outcome} {o.why} {o.seconds:.1f} s", flush=1)
+    outcomes, missing = explained(outcomes)
+    if arguments.only is None:
+        (HERE / "mutants.md").write_text(table(outcomes))
+    broken = sum(o.outcome == BROKEN for o in outcomes)
+    print(f"{Counter(o.outcome for o in outcomes)}; {missing} not explained")
+    sys.exit(bool(missing or broken))
+
+
+if __name__ == "__main__":
+    main()
