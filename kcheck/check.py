@@ -14,13 +14,14 @@ import numpy as np
 from kcheck.canon.domain import Collision, LevelsExhausted
 from kcheck.canon.field import FieldDomain
 from kcheck.canon.real import Reals
+from kcheck.canon.theorem import Claim, error_log2, trials_needed
 from kcheck.judge import Judge
 from kcheck.launch import Tensor
 from kcheck.launch_check import match_buffers, match_ledger
 from kcheck.ledger import assumptions
 from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_launches, load_one
 from kcheck.outputs import compare
-from kcheck.proof import claim, error_log2, trials_needed
+from kcheck.proof import claim
 from kcheck.semantics.execution import Execution, Refused, execute
 from kcheck.semantics.machine import BudgetError
 from kcheck.semantics.values import Unsupported
@@ -201,12 +202,14 @@ class FieldRun:
     redraws: int
 
 
-def field_run(question: Question, trials: int) -> FieldRun:
-    """Execute both sides, with more levels and new seeds as needed."""
+def field_run(question: Question, trials: int, redraws: int = 0) -> FieldRun:
+    """Execute both sides, with more levels and new seeds as needed.
+
+    `redraws`: how many seeds were used up before.
+    """
     levels = 1 + any(
         i.opcode[0] == "ex2" for s in (question.reference, question.subject) for i in s.kernel.code
     )
-    redraws = 0
     while True:
         domain = FieldDomain(question.seed + redraws, trials, levels)
         reals: Reals[Any] = Reals(domain)
@@ -219,7 +222,7 @@ def field_run(question: Question, trials: int) -> FieldRun:
                 raise
             levels += 1
         except Collision:
-            if redraws == REDRAWS:
+            if redraws >= REDRAWS:
                 raise
             redraws += 1
 
@@ -275,7 +278,7 @@ def _decide(question: Question) -> Verdict:
 
 def _equal(question: Question, run: FieldRun) -> Verdict:
     """No difference was found: is there a theorem that makes it a proof?"""
-    facts = claim(question, run)
+    facts, run = _claim(question, run)
     needed = trials_needed(facts, run.levels, PROVED, ATTEMPTS)
     if needed is None:
         why = error_log2(facts, run.trials, run.levels, ATTEMPTS)[1]
@@ -284,16 +287,33 @@ def _equal(question: Question, run: FieldRun) -> Verdict:
         return Verdict("undecided", reason, "identity-testing", findings=(finding,))
     trials = max(needed, run.trials)
     if trials > run.trials:
-        run = field_run(question, trials)
-        for pair in question.compared:
-            again = compare(run.reference, run.subject, pair, run.domain)
-            if again.different.any():
-                reason = "opaque"
-                message = f"a difference shows in {trials} trials that {TRIALS} did not show"
-                return _undecided(reason, message, ("another --seed",))
+        run = field_run(question, trials, run.redraws)
+        if not _same(question, run):
+            message = f"a difference shows in {trials} trials that {TRIALS} did not show"
+            return _undecided("opaque", message, ("another --seed",))
     bound, _ = error_log2(facts, trials, run.levels, ATTEMPTS)
     statistics = {"trials": trials, "levels": run.levels}
     return Verdict("proved", None, "identity-testing", bound, statistics=statistics)
+
+
+def _claim(question: Question, run: FieldRun) -> tuple[Claim, FieldRun]:
+    """The claim of a run, or of the next one where a prime divides a constant of this one."""
+    while True:
+        try:
+            return claim(question, run), run
+        except Collision:
+            if run.redraws >= REDRAWS:
+                raise
+            run = field_run(question, run.trials, run.redraws + 1)
+            if not _same(question, run):
+                raise
+
+
+def _same(question: Question, run: FieldRun) -> bool:
+    return not any(
+        compare(run.reference, run.subject, pair, run.domain).different.any()
+        for pair in question.compared
+    )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kcheck.canon.bound import BoundDomain
 from kcheck.canon.field import FieldDomain
 from kcheck.canon.real import Reals
-from kcheck.canon.theorem import Claim, error_log2, trials_needed
+from kcheck.canon.theorem import Claim
 from kcheck.launch import Scalar, Tensor
 from kcheck.outputs import read_output
 from kcheck.semantics.execution import Execution, execute
@@ -15,8 +15,6 @@ from kcheck.witness import Subject
 
 if TYPE_CHECKING:
     from kcheck.check import FieldRun, Question
-
-__all__ = ["Claim", "claim", "error_log2", "trials_needed"]
 
 
 def claim(question: Question, run: FieldRun) -> Claim:

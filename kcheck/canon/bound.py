@@ -291,8 +291,13 @@ class BoundDomain:
         return decided
 
     def equal(self, a: BoundValue, b: BoundValue) -> Bool:
-        """Where level 0 agrees in all trials."""
-        return self.field.equal(a.value, b.value)
+        """Where level 0 agrees in all trials; a test like the others, for the executor uses it."""
+        same = self.field.equal(a.value, b.value)
+        self._decisions += same.size
+        self._tested = self._tested.hull(a.size.apart(b.size))
+        if same.any():
+            self._decide(same, a, b)
+        return same
 
     # the bound
 

@@ -57,7 +57,7 @@ class Exponents:
         self._support: list[Support] = []  # chunks in the order of ids
         self._sizes: list[Size] = []
         self._double: list[int] = []
-        self._records: dict[int, tuple[int, int, int]] = {}  # element -> rest, sign, form
+        self._records: dict[int, tuple[int, int]] = {}  # element -> rest up to sign, form
         self._known = SortedMap()
         self._conditions: dict[int, Condition] = {}
         # residues at level 1 of the atoms in forms: (trials, atoms)
@@ -107,8 +107,8 @@ class Exponents:
         support = support.broadcast(shape)
         rest = self._rest_residues(value, support).reshape(self._field.trials, -1)
         flat = support.reshape((-1,))
-        ids, signs = self._intern(rest, flat, size)
-        codes = (2 * (ids + 1) + (signs < 0)).astype(np.uint64) << np.uint64(32)
+        ids = self._intern(rest, flat, size)
+        codes = (ids + 1).astype(np.uint64) << np.uint64(32)
         codes |= (flat.form + (1 << 31)).astype(np.uint64)
         used, where, inverse = np.unique(codes, return_index=True, return_inverse=True)
         sets = self._known.find(used)
@@ -118,7 +118,7 @@ class Exponents:
             self._known.insert(used[new], sets[new])
             for n in new.tolist():
                 i = int(where[n])
-                self._records[int(sets[n])] = (int(ids[i]), int(signs[i]), int(flat.form[i]))
+                self._records[int(sets[n])] = (int(ids[i]), int(flat.form[i]))
         return sets[inverse.reshape(shape)]
 
     def _rest_residues(self, value: FieldValue, support: Support) -> Words:
@@ -137,9 +137,9 @@ class Exponents:
         out: Words = (value.r[1] + p - table[:, index.reshape(value.shape)]) % p
         return out
 
-    def _intern(self, rest: Words, support: Support, size: Size) -> tuple[Ids, Ids]:
-        """Rests (-1 for zero) and signs; a rest and its negative have one id."""
-        rest, signs, zero = self._canonical(rest)
+    def _intern(self, rest: Words, support: Support, size: Size) -> Ids:
+        """Rests (-1 for zero); a rest and its negative have one id."""
+        rest, zero = self._canonical(rest)
         ids = np.full(zero.shape, -1, np.int64)
         lanes = np.flatnonzero(~zero)
         first, second = self._permutation.digest(pack(rest[:, lanes]))
@@ -151,16 +151,17 @@ class Exponents:
             self._sizes += [size] * fresh.size
             self._double += [-1] * fresh.size
             self._link(rest[:, where], new)
-        return ids, signs
+        return ids
 
-    def _canonical(self, rest: Words) -> tuple[Words, Ids, Bool]:
+    def _canonical(self, rest: Words) -> tuple[Words, Bool]:
+        """Of r and -r one and the same, and where it is zero."""
         p = self._field.primes[1][:, None]
         zero = (rest == 0).all(axis=0)
         trial = (rest != 0).argmax(axis=0)
         lanes = np.arange(rest.shape[1])
         negative = rest[trial, lanes] > p[trial, 0] // np.uint64(2)
         rest = np.where(negative & (rest != 0), p - rest, rest)
-        return rest, np.where(negative, -1, 1), zero
+        return rest, zero
 
     def _link(self, rest: Words, new: Ids) -> None:
         """Point from each rest to its double, where both are known."""
@@ -187,13 +188,13 @@ class Exponents:
         atoms: dict[int, list[Fraction]] = {}
         root, spans = 1, []
         for element in elements.tolist():
-            rest, sign, form = self._records[element]
+            rest, form = self._records[element]
             constant, terms = self._supports.forms[form]
             root = math.lcm(root, constant.denominator)
             parts: list[tuple[list[Fraction], Fraction]] = []
             if rest >= 0:
                 top, ratio = self._root(rest)
-                parts.append((rests.setdefault(top, []), sign * ratio))
+                parts.append((rests.setdefault(top, []), ratio))
             parts += [(atoms.setdefault(atom, []), factor) for atom, factor in terms]
             for coefficients, factor in parts:
                 coefficients.append(factor)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kcheck.canon.constants import FINITE, NAN, NINF, PINF, SYMBOLIC, Constants
+from kcheck.canon.constants import FINITE, NAN, NINF, PINF, SYMBOLIC, ZERO, Constants
 from kcheck.canon.real import Ids
 from kcheck.semantics.values import UNSIGNED, Array, Unsupported
 
@@ -15,6 +15,8 @@ from kcheck.semantics.values import UNSIGNED, Array, Unsupported
 LAYOUT = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": (11, 52)}
 # the quiet NaN that hardware makes (PTX ISA 9.7.3: canonical NaN)
 CANONICAL_NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": 0x7FF8000000000000}
+
+_NO_BITS = {SYMBOLIC: "a symbolic float", ZERO: "a computed zero, whose sign is unknown,"}
 
 
 def decode(bits: int, fmt: str) -> Fraction | int:
@@ -119,10 +121,12 @@ class Codec:
         used, index = np.unique(ids, return_inverse=True)
         bits = np.zeros(len(used), np.uint64)
         for k, ident in enumerate(used):
-            pattern = None if ident == SYMBOLIC else self.pattern(int(ident), fmt)
+            # the sign of a zero that was computed is unknown; literal zeros stay integers
+            known = ident not in (SYMBOLIC, ZERO)
+            pattern = self.pattern(int(ident), fmt) if known else None
             if pattern is not None:
                 bits[k] = pattern
             elif bool(((ids == ident) & live).any()):
-                what = "a symbolic float" if ident == SYMBOLIC else "an inexact constant"
+                what = _NO_BITS.get(int(ident), "an inexact constant")
                 raise Unsupported("reinterpret", f"the bits of {what} are used as an integer")
         return bits[index].reshape(ids.shape).astype(UNSIGNED[(sum(LAYOUT[fmt]) + 1) // 8])

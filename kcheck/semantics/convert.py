@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -223,6 +224,22 @@ class Conversions:
                 merged = where(own, read(value), merged)
             finally:
                 self.mask, self.notmask = mask, notmask
+        return merged
+
+    def by_part(self, xs: list[Any], function: Callable[[list[Any]], Any]) -> Any:
+        """A function of registers, applied apart to each part of those that are `Mixed`."""
+        at = next((i for i, x in enumerate(xs) if type(x) is Mixed), None)
+        if at is None:
+            return function(xs)
+        outer = self.mask, self.notmask
+        merged = None
+        for own, value in self._live_parts(xs[at]):
+            self.mask, self.notmask = own, ~own
+            try:
+                part = self.by_part([*xs[:at], value, *xs[at + 1 :]], function)
+                merged = self.merge(merged, part)
+            finally:
+                self.mask, self.notmask = outer
         return merged
 
     # writing

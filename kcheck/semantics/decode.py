@@ -287,29 +287,32 @@ def _exit(decoder: Decoder, instr: Instr, name: str, follow: int) -> Callable[[M
     return end
 
 
+def defined(m: Machine, slots: list[int], reason: str) -> list[Any]:
+    """32-bit operands of a barrier; lanes where one is undefined are a defect, and leave."""
+    numbers = []
+    for slot in slots:
+        x = m.integer(m.regs[slot], 4)
+        if x.u is not None:
+            gone = np.broadcast_to(x.u, (m.lanes,)) & m.group()
+            m.fault(reason, gone, "an operand is undefined")
+            m.exit(gone)
+            m.enter(m.group() & ~gone)
+        numbers.append(x.a)
+    return numbers
+
+
 def _barrier(
     decoder: Decoder, instr: Instr, name: str, follow: int
 ) -> Callable[[Machine], Outcome]:
     guard = _guard(decoder, instr.guard)
-    ops = instr.operands
-    ident = decoder.integer(ops[0], 4)
-    count = decoder.integer(ops[1], 4) if len(ops) > 1 else None
+    try:
+        arrive = _arrival(decoder, instr, name, follow)
+    except Unsupported as error:
+        refuse = _refuse(error)
 
-    def number(m: Machine, slot: int) -> Any:
-        x = m.integer(m.regs[slot], 4)
-        if x.u is not None:
-            m.fault("undefined.barrier", m.group() & x.u, "a barrier's operand is undefined")
-        return x.a
-
-    def arrive(m: Machine) -> Outcome:
-        if name == "bar.warp":
-            passed = m.barriers.warp(number(m, ident), follow)
-        else:
-            threads = np.zeros(1, np.int64) if count is None else number(m, count)
-            passed = m.barriers.sync(
-                number(m, ident).astype(np.int64), threads.astype(np.int64), follow
-            )
-        return [] if passed is None else passed
+        def arrive(m: Machine) -> Outcome:
+            refuse(m)
+            return []
 
     if guard is None:
         return arrive
@@ -322,7 +325,32 @@ def _barrier(
             m.enter(here)
             outcome = arrive(m)
             if not isinstance(outcome, list):
-                m.send(outcome, here)
+                m.send(outcome, m.group())
         return []
 
     return end
+
+
+def _arrival(
+    decoder: Decoder, instr: Instr, name: str, follow: int
+) -> Callable[[Machine], Outcome]:
+    """What the group does at a barrier; raises Unsupported."""
+    found = match(instr.opcode)
+    if found is None or not found.form.least <= len(instr.operands) <= len(found.form.roles):
+        raise Unsupported(instr.name, f"{len(instr.operands)} operands")
+    slots = [decoder.integer(op, 4) for op in instr.operands]
+    aligned = instr.opcode[0] == "bar" or "aligned" in instr.opcode
+    reason = "undefined.mask" if name == "bar.warp" else "undefined.barrier"
+
+    def arrive(m: Machine) -> Outcome:
+        numbers = defined(m, slots, reason)
+        if m.mask is not None and not m.mask.any():
+            return []
+        if name == "bar.warp":
+            passed = m.barriers.warp(numbers[0], follow)
+        else:
+            ident, *count = (n.astype(np.int64) for n in numbers)
+            passed = m.barriers.sync(ident, count[0] if count else None, follow, aligned)
+        return [] if passed is None else passed
+
+    return arrive

@@ -175,10 +175,7 @@ _ORDERED = {"equ": "eq", "neu": "ne", "ltu": "lt", "leu": "le", "gtu": "gt", "ge
 
 def _refuse_unknown(m: Machine, ids: Any, use: str) -> None:
     """Refuse lanes that may be infinite, a NaN or a number: x / 0 is any of them on hardware."""
-    unknown = np.isin(ids, (UNKNOWN, NAN_DIV))
-    while unknown.ndim > 1:
-        unknown = unknown.any(0)
-    lanes = np.broadcast_to(unknown, (m.lanes,))
+    lanes = np.broadcast_to(np.isin(ids, (UNKNOWN, NAN_DIV)), (*ids.shape[:-1], m.lanes))
     if (lanes if m.mask is None else lanes & m.mask).any():
         raise Unsupported("infinity", f"{use} a value that met an infinity or a division by zero")
 
@@ -370,7 +367,9 @@ def _cvt_to_int(d: Decoder, instr: Instr, slots: Slots) -> Step:
     register = d.bytes_of(instr.operands[0])
 
     def run(m: Machine) -> None:
-        x = m.reals.function(_ROUND[slots["rnd"]], m.real(m.regs[a], fmt))
+        argument = m.real(m.regs[a], fmt)
+        _refuse_inexact(m, argument, fmt)
+        x = m.reals.function(_ROUND[slots["rnd"]], argument)
         ids = m.reals.ids(x)
         symbolic = m.symbolic_lanes(x)
         if (symbolic if m.mask is None else symbolic & m.mask).any():
@@ -379,6 +378,14 @@ def _cvt_to_int(d: Decoder, instr: Instr, slots: Slots) -> Step:
         put(m, dst, integer_of(m, ids, fmt, target, register))
 
     return run
+
+
+def _refuse_inexact(m: Machine, x: R, fmt: str) -> None:
+    """Refuse constants that hardware would have rounded before it made integers of them."""
+    ids = np.broadcast_to(m.reals.ids(x), (m.lanes,))
+    used = np.unique(ids if m.mask is None else ids[m.mask])
+    if any(i >= FINITE and m.codec.pattern(int(i), fmt) is None for i in used):
+        raise Unsupported("inexact-int", f"a constant that no {fmt} holds becomes an integer")
 
 
 def integer_of(m: Machine, ids: Any, fmt: str, target: str, register: int) -> Int:

@@ -13,7 +13,7 @@ from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.predicates import as_number, combine, negate
 from kcheck.semantics.tricks import TRICKS, resized
-from kcheck.semantics.values import UNSIGNED, Array, Int, Pred, Unsupported, either, join, minus
+from kcheck.semantics.values import UNSIGNED, Array, Int, Mixed, Pred, Unsupported, either, join, minus
 
 Slots = dict[str, str]
 # (bytes of each source, bytes of the result, function, what becomes of the region)
@@ -234,17 +234,21 @@ def elementwise(dst: int, sources: list[int], spec: Spec, trick: Any) -> Step:
     """
     sizes, _, fn, rule = spec
 
-    def slow(m: Machine) -> Any:
-        regs = m.regs
+    def apply(m: Machine, given: list[Any]) -> Any:
         if trick is not None:
-            result = trick(m, [regs[s] for s in sources])
+            if any(type(x) is Mixed for x in given):
+                return m.by_part(given, lambda xs: apply(m, xs))
+            result = trick(m, given)
             if result is not None:
                 return result
-        xs = [m.integer(regs[s], w) for s, w in zip(sources, sizes, strict=True)]
+        xs = [m.integer(x, w) for x, w in zip(given, sizes, strict=True)]
         u = None
         for x in xs:
             u = either(u, x.u)
         return Int(fn(*[x.a for x in xs]), region_of(rule, xs), u)
+
+    def slow(m: Machine) -> Any:
+        return apply(m, [m.regs[s] for s in sources])
 
     if len(sources) == 2:
         return _binary(dst, sources, sizes, fn, rule, slow)

@@ -149,14 +149,16 @@ class Machine(Conversions):
                 for target, lanes in outcome:
                     self.send(target, lanes)
                 return
-            if self.ready and outcome >= min(self.ready):
+            if outcome < 0 or (self.ready and outcome >= min(self.ready)):
                 self.send(outcome, self.group())
                 return
             index = outcome
 
     def send(self, block: int, lanes: Bool) -> None:
-        """Let lanes go on at a block."""
-        if lanes.any():
+        """Let lanes go on at a block; past the last one (-1) they exit."""
+        if block < 0:
+            self.exit(lanes)
+        elif lanes.any():
             there = self.ready.get(block)
             self.ready[block] = lanes if there is None else there | lanes
 

@@ -222,7 +222,7 @@ class Memory:
             return out
         if isinstance(value, Packed):
             if self.granule > 2:
-                raise Unsupported("reinterpret", "two 16-bit halves are stored to wider cells")
+                return self._split(cell, size, _widened(value), mask)
             half = 2 // self.granule
             u = value.u
             return [
@@ -396,6 +396,17 @@ def undefined(size: int) -> Int:
     return Int(np.zeros(1, UNSIGNED[size]), None, np.ones(1, bool))
 
 
+def _widened(x: Packed) -> Real[Any]:
+    """A bf16 above 16 zeros is the f32 of the same value."""
+    lo, hi = x.lo, x.hi
+    zeros = isinstance(lo, Int) and lo.u is None and not lo.a.any()
+    if not zeros or not isinstance(hi, Real) or hi.fmt != "bf16":
+        raise Unsupported("reinterpret", "two 16-bit halves are stored to wider cells")
+    wide: Real[Any] = Real(hi.v, hi.c, hi.kind, "f32")
+    wide.u = hi.u if x.u is None else x.u if hi.u is None else x.u | hi.u
+    return wide
+
+
 def _with(value: Any, u: Bool | None) -> Any:
     """A half with the undefined lanes of the whole."""
     if u is None:
@@ -403,7 +414,7 @@ def _with(value: Any, u: Bool | None) -> Any:
     if isinstance(value, Int):
         return Int(value.a, None, u if value.u is None else value.u | u)
     half: Real[Any] = Real(value.v, value.c, value.kind, value.fmt)
-    half.u = u
+    half.u = u if value.u is None else value.u | u
     return half
 
 

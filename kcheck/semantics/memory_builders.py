@@ -54,7 +54,7 @@ def _mov(d: Decoder, instr: Instr, slots: Slots) -> Step:
         slot, negated = d.predicate(source)
         if negated:
             raise Unsupported("operand", "a negated predicate is moved")
-    elif t in FMT_BYTES and isinstance(source, Flt):
+    elif t in FMT_BYTES and isinstance(source, Flt) and source.bits << 1 & (1 << source.width) - 1:
         slot = d.real(source, t)
     else:
         slot = d.integer(source, type_size(t))
@@ -444,6 +444,8 @@ def _add(d: Decoder, instr: Instr, slots: Slots) -> Step:
     def run(m: Machine) -> None:
         for place in resolve(m, at, size, size, write=True):
             memory, x = place.region.memory, m.regs[slot]
+            if size < memory.granule:
+                raise Unsupported("reinterpret", f"{size} bytes are added in wider elements")
             note_writers(m, place, size)
             if not floats:
                 memory.add_bits(place.cell, size, m.integer(x, size), place.mask)

@@ -240,6 +240,35 @@ def test_decisions_count_even_if_their_values_are_dropped() -> None:
     assert d.claim([(y, y)]).condition.reason is not None
 
 
+def test_a_compare_of_equal_values_is_a_decision() -> None:
+    d = domain({"x": (4,), "y": (4,)})
+    x, y = d.input("x", 4), d.input("y", 4)
+    d.compare("lt", d.exp2(d.mul(x, x)), y)
+    assert d.claim([(y, y)]).condition.reason is None
+    d.compare("lt", d.exp2(d.mul(x, x)), d.exp2(d.mul(x, x)))
+    assert d.claim([(y, y)]).condition.reason is not None
+
+
+def test_a_decided_indicator_is_a_decision() -> None:
+    d = domain({"x": (4,), "y": (4,)})
+    x, y = d.input("x", 4), d.input("y", 4)
+    e = d.exp2(d.mul(x, x))
+    assert (d.decide(e) == -1).all()
+    assert d.claim([(y, y)]).condition.reason is None
+    assert (d.decide(d.sub(e, e)) == 0).all()
+    assert d.claim([(y, y)]).condition.reason is not None
+
+
+def test_a_vanishing_divisor_is_a_decision() -> None:
+    d = domain({"x": (4,), "y": (4,)})
+    x, y = d.input("x", 4), d.input("y", 4)
+    e = d.exp2(d.mul(x, x))
+    d.div(y, e)
+    assert d.claim([(y, y)]).condition.reason is None
+    assert d.div(y, d.sub(e, e))[1].all()
+    assert d.claim([(y, y)]).condition.reason is not None
+
+
 def test_rational_functions_need_no_frame() -> None:
     d = domain({}, levels=1)
     a, b = d.input("a", 256).reshape((16, 16)), d.input("b", 256).reshape((16, 16))

@@ -161,6 +161,22 @@ def test_points_stay_points() -> None:
     assert third.high[0] == np.nextafter(np.nextafter(third.low[0], 1), 1)
 
 
+EXTREMES = [3e-170, 7e-160, 5e-324, 1.1e-308, 1 / 3, 1e154, 1.7e308, 3e300, 1 + 2**-52]
+
+
+@pytest.mark.parametrize("x", EXTREMES)
+@pytest.mark.parametrize("y", EXTREMES)
+def test_operations_on_extreme_points_enclose(x: float, y: float) -> None:
+    a, b = box(x, x), box(-y, -y)
+    p, q = Fraction(x), Fraction(-y)
+    assert inside(p * q, D.mul(a, b))
+    assert inside(p / q, D.div(a, b)[0])
+    assert inside(p + q, D.add(a, b))
+    assert inside(p * q, D.matmul(a.reshape((1, 1)), b.reshape((1, 1))).reshape((1,)))
+    root = D.atom("sqrt", [a])
+    assert Fraction(root.low[0]) ** 2 <= p <= Fraction(root.high[0]) ** 2
+
+
 def test_a_divisor_around_zero() -> None:
     line, zero = D.div(box(1, 1), box(-1, 2))
     assert ends(line) == (-math.inf, math.inf)

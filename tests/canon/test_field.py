@@ -280,6 +280,17 @@ def test_maximum_is_over_a_set(d: FieldDomain, xyz: list[FieldValue]) -> None:
     assert same(d, d.minimum(x, y), d.neg(top(d.neg(y), d.neg(x))))
 
 
+def test_maximum_of_equal_lanes_is_the_argument(d: FieldDomain, xyz: list[FieldValue]) -> None:
+    x, y, _ = xyz
+    mask = np.arange(N) % 2 == 0
+    top = d.maximum(d.where(mask, x, y), x)
+    assert (d.equal(top, x) == mask).all()
+    assert (d.equal(top, d.maximum(x, y)) == ~mask).all()
+    value, single = d.max_union(d.where(mask, d.exp2(x), y), d.exp2(x))
+    assert (single == mask).all()
+    assert value.depth == 2
+
+
 @given(st.data())
 @settings(max_examples=30, deadline=None)
 def test_maxima_agree_exactly_where_their_sets_do(data: st.DataObject) -> None:

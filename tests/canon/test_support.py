@@ -33,12 +33,12 @@ class Builder:
                 symbol = sympy.Symbol(f"{name}{n}")
                 self.symbols[symbol] = (name, index)
                 self.items.append((symbol, values[n : n + 1]))
-        self.items += [(sympy.Integer(c), constant(self.d, c)) for c in (2, -3)]
+        self.items += [(sympy.Integer(c), constant(self.d, c)) for c in (2, -3, 0)]
         self.atoms: list[sympy.Symbol] = []
 
     def step(self) -> None:
         rng, d = self.rng, self.d
-        (x, v), (y, w) = rng.choice(self.items[-9:]), rng.choice(self.items)
+        (x, v), (y, w) = rng.choice(self.items[-10:]), rng.choice(self.items)
         kind = rng.choice("++-***/t")
         if kind == "+":
             self.items.append((x + y, d.add(v, w)))
@@ -138,6 +138,35 @@ def test_matmul_over_a_repeated_element_is_not_certain() -> None:
     assert support is not None
     assert support.certain[0].all()
     assert not support.certain[1].any()
+
+
+def test_what_may_be_zero_makes_nothing_certain() -> None:
+    d = BoundDomain(FieldDomain(1, 2, 2), {"x": (1,), "y": (1,)})
+    x, y = d.input("x", 1), d.input("y", 1)
+    for zero in (d.sub(x, x), constant(d, 0), d.compare("lt", x, y)):
+        for product in (d.mul(zero, y), d.mul(y, zero), d.div(zero, y)[0]):
+            assert product.support is not None
+            assert not product.support.certain[1].any()
+    gram = d.matmul(y.reshape((1, 1)), y.reshape((1, 1))).support
+    assert gram is not None
+    assert not gram.certain.any()
+    assert gram.degree[1] == 2
+
+
+def test_atoms_of_a_form_that_is_given_up_stay_in_sight() -> None:
+    d = BoundDomain(FieldDomain(1, 2, 2), {"x": (1,)})
+    x = d.input("x", 1)
+    total = x
+    for n in range(6):
+        total = d.add(total, d.atom(f"f{n}", [x]))
+    s = total.support
+    assert s is not None
+    assert s.degree[-1, 0] == 1
+    assert s.flags[REST, 0]
+    hidden = {-int(s.hull[1, 0]), int(s.hull[-1, 0])}
+    assert hidden == {0, 4}  # the sixth atom starts a new form
+    assert d.supports is not None
+    assert d.supports.forms[int(s.form[0])] == (Fraction(0), ((5, Fraction(1)),))
 
 
 def test_untracked_inputs_are_never_affine() -> None:

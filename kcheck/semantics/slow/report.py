@@ -11,7 +11,7 @@ from kcheck.semantics.slow.state import AtBarrier, AtMeeting, Cta, Thread
 def deadlock(cta: Cta, stuck: list[Thread]) -> None:
     """Report that no thread can run: `deadlock.divergent` if lanes of one warp wait apart."""
     lost = next((t for t in stuck if _apart(t, stuck)), None)
-    reason = "deadlock" if lost is None else "deadlock.divergent"
+    reason = "deadlock.barrier" if lost is None else "deadlock.divergent"
     t = stuck[0] if lost is None else lost
     cta.find(reason, "; ".join(_who(stuck)), _instr(t), t)
 

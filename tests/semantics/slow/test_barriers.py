@@ -74,7 +74,7 @@ def test_producers_arrive_and_go_on() -> None:
 
 def test_a_count_that_is_never_met() -> None:
     finding = one_finding("setp.lt.u32 p, i, 64; @p bar.sync 1, 128;", 128)
-    assert finding.reason == "deadlock"
+    assert finding.reason == "deadlock.barrier"
     assert finding.instr.name == "bar.sync"
     assert "threads 0-63 wait at" in finding.message
 

@@ -79,6 +79,6 @@ def test_store_outside_the_output() -> None:
 
 def test_barrier_that_waits_for_too_many() -> None:
     (finding,) = run("20-named-barrier-wrong-count", "bug").findings
-    assert finding.reason == "deadlock"
+    assert finding.reason == "deadlock.barrier"
     assert finding.instr is not None
     assert finding.instr.span.line == 47

@@ -1,0 +1,21 @@
+"""Where the kernels of tests/data lie, and how tests name them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kcheck.check import equivalent
+from kcheck.verdict import Verdict
+
+DATA = Path(__file__).parent / "data"
+TILELANG = DATA / "tilelang"
+CASES = DATA / "cases"
+TRITON = DATA / "triton"
+# pairs of TileLang kernels that are declared equal
+DECLARED = 33
+
+
+def verdict_of(folder: Path, reference: str, subject: str) -> Verdict:
+    """The verdict on two files of a folder (without `.ptx`), races not looked for."""
+    paths = (folder / f"{reference}.ptx", folder / f"{subject}.ptx")
+    return equivalent(*paths, safety=False, seed=1)
