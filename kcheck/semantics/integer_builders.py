@@ -365,10 +365,8 @@ def _carry(name: str) -> Builder:
             u = either(u, carry.u)
             first = a - b if subtract else a + b
             total = first - carry.a if subtract else first + carry.a
-            if subtract:
-                out = (a < b) | (first < carry.a)
-            else:
-                out = (first < a) | (total < first)
+            borrow, overflow = (a < b) | (first < carry.a), (first < a) | (total < first)
+            out = borrow if subtract else overflow
             put(m, dst, Int(total, None, u))
             if writes:
                 flag = Int(out.astype(np.uint32), None, u)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ BUDGET = 20_000_000
 
 Step = Callable[["Machine"], None]
 # where a group goes: one block, or several with their lanes
-Outcome = Union[int, list[tuple[int, Bool]]]
+Outcome = int | list[tuple[int, Bool]]
 
 
 class BudgetError(Exception):
