@@ -113,6 +113,8 @@ class Judge:
         out = []
         for i, (name, _, run) in enumerate(self.sides):
             for buffer, c in self.comparisons.items():
+                if not (c.nan[i] | c.undefined[i]).any():
+                    continue
                 ids = read_output(run, (c.reference, c.subject)[i]).ids
                 zero = c.nan[i] & (ids == NAN_DIV)
                 for reason, flags, special in (
@@ -216,8 +218,8 @@ class Judge:
             else 0
         )
         message = (
-            f"{shown(witness.buffer, witness.index)} is {witness.reference[0]:.9g} in the "
-            f"reference and {witness.subject[0]:.9g} in the subject"
+            f"{shown(witness.buffer, witness.index)} is {_middle(witness.reference):.9g} in the "
+            f"reference and {_middle(witness.subject):.9g} in the subject"
         )
         places = self._stores(witness.buffer, at)
         return Finding("value.mismatch", message, "subject", places, int(c.different.sum()))
@@ -249,6 +251,12 @@ def _store(side: Subject, writing: dict[int, tuple[int, tuple[int, int, int]]]) 
         thread,
         (cta % grid[0], cta // grid[0] % grid[1], cta // grid[0] // grid[1]),
     )
+
+
+def _middle(ends: tuple[float, float]) -> float:
+    """A number within an enclosure."""
+    low, high = ends
+    return low / 2 + high / 2
 
 
 def _rank(finding: Finding) -> int:

@@ -70,6 +70,8 @@ def resolve(m: Machine, at: Address, nbytes: int, align: int, write: bool) -> li
     if type(x) is not Int or x.u is not None:
         x = m.integer(x, 4 if type(x) is Int and x.a.itemsize == 4 else 8)
     numbers = x.a.astype(np.int64) + at.offset
+    if at.offset and x.a.itemsize == 4:
+        numbers &= 0xFFFFFFFF  # 32-bit address arithmetic wraps
     if len(numbers) != m.lanes:
         numbers = np.broadcast_to(numbers, (m.lanes,))
     mask = m.mask

@@ -23,7 +23,7 @@ R = Real[Any]
 Function = Callable[..., R]
 
 # Adding a constant this large to data is meant to round it (1.5 * 2^23 and its like).
-MAGIC = {"f32": 2**22, "f64": 2**51, "f16": 2**10}
+MAGIC = {"f32": 2**22, "f64": 2**51, "f16": 2**10, "bf16": 2**7}
 # largest finite numbers, where .satfinite clamps
 LARGEST = {
     "f16": Fraction(65504),

@@ -13,7 +13,17 @@ from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.predicates import as_number, combine, negate
 from kcheck.semantics.tricks import TRICKS, resized
-from kcheck.semantics.values import UNSIGNED, Array, Int, Mixed, Pred, Unsupported, either, join, minus
+from kcheck.semantics.values import (
+    UNSIGNED,
+    Array,
+    Int,
+    Mixed,
+    Pred,
+    Unsupported,
+    either,
+    join,
+    minus,
+)
 
 Slots = dict[str, str]
 # (bytes of each source, bytes of the result, function, what becomes of the region)
@@ -300,12 +310,13 @@ def _binary(
 
 def _elementwise_builder(name: str) -> Builder:
     make = SPECS[name]
-    trick = TRICKS.get(name)
 
     def build(d: Decoder, instr: Instr, slots: Slots) -> Step:
         if slots.get("type") == "pred":
             return predicate_logic(d, instr, name)
         spec = make(slots)
+        # a signed shift copies the sign bit: no trick
+        trick = None if slots.get("type", "").startswith("s") else TRICKS.get(name)
         sources = [d.integer(op, w) for op, w in zip(instr.operands[1:], spec[0], strict=True)]
         return elementwise(d.dest(instr.operands[0]), sources, spec, trick)
 

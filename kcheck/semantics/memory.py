@@ -218,7 +218,7 @@ class Memory:
                 own = part & ~np.logical_or.reduce(later) if later else part
                 kept = own if mask is None else own & mask
                 here = kept if mask is None else kept[mask]
-                out += self._split(cell[here], size, v, kept)
+                out += self._split(cell[here], size, v, kept) if here.any() else []
             return out
         if isinstance(value, Packed):
             if self.granule > 2:
@@ -340,14 +340,16 @@ class Memory:
         if gone is not None and self.meta is not None:
             self.meta[cell[gone]] = code(UNDEFINED, size)
 
-    def contents(self, width: int, fmt: str) -> tuple[Bool, Any]:
-        """All elements of `width` bytes: which were never written, and the values as reals.
+    def contents(self, width: int, fmt: str, part: slice = slice(None)) -> tuple[Bool, Any]:
+        """The elements of `width` bytes: which were never written, and the values as reals.
 
         Concrete bits are read as floats of `fmt`, or as signed or unsigned integers if it names
         an integer type. Undefined elements are constants `UNDEF`. Raises Unsupported if it holds
         reals of another format.
         """
-        cell = np.arange(0, self.n, max(width // self.granule, 1), dtype=np.int64)
+        step = max(width // self.granule, 1)
+        start, stop, _ = part.indices(self.n // step)
+        cell = np.arange(start, stop, dtype=np.int64) * step
         self._planes()
         assert self.meta is not None
         unwritten = self.meta[cell] & 15 == EMPTY

@@ -79,7 +79,8 @@ def _pack(d: Decoder, target: Operand, source: Vec, t: str) -> Step:
 
     def run(m: Machine) -> None:
         parts = [m.regs[s] for s in slots]
-        if size == 2 and len(parts) == 2 and not all(type(p) is Int for p in parts):
+        plain = all(type(p) is Int and m.live(p.u) is None for p in parts)
+        if size == 2 and len(parts) == 2 and not plain:
             lo, hi = (undefined(2) if p is None else p for p in parts)
             put(m, dst, Packed(_half(m, lo), _half(m, hi)))
             return
