@@ -182,7 +182,7 @@ def _faulty(
         m.fault(
             f"bounds.{region.space}",
             outside,
-            f"{element(region, at)}: {nbytes} bytes at byte offset {at} of {region.name}, "
+            f"{nbytes} bytes at byte {at} of {region.name}{element(region, at)}, "
             f"which has {region.nbytes} bytes",
         )
     crooked = group & inside & ~aligned
@@ -191,20 +191,20 @@ def _faulty(
         m.fault(
             "bounds.misaligned",
             crooked,
-            f"{nbytes} bytes at byte offset {at} of {region.name}: not aligned",
+            f"{nbytes} bytes at byte {at} of {region.name}{element(region, at)}: not aligned",
         )
     rest = group & inside & aligned
     return rest if rest.any() else None
 
 
 def element(region: Region, offset: int) -> str:
-    """`A[3,17]` for a byte offset of a tensor, else `buf[offset]`."""
+    """` (A[3,17])` for a byte offset of a tensor, else nothing."""
     tensor = region.tensor
     if tensor is None or not 0 <= offset < region.nbytes:
-        return f"{region.name}[{offset}]"
+        return ""
     size = max(region.nbytes // max(tensor.elements, 1), 1)
     index = tensor.index(offset // size)
-    return f"{region.name}[{','.join(map(str, index))}]"
+    return f" ({region.name}[{','.join(map(str, index))}])"
 
 
 def to_generic(m: Machine, x: Int, space: str, back: bool) -> Int:
