@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kcheck.ptx_frontend.tree import Imm, Mem, Operand, Reg, Sym
-from kcheck.semantics.memory import Cells
 from kcheck.semantics.regions import LOCAL_WINDOW, SHARED_WINDOW, WINDOWS, Region
+from kcheck.semantics.units import Cells
 from kcheck.semantics.values import Array, Bool, Int, Unsupported
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from kcheck.canon.constants import ONE, SYMBOLIC, UNDEF, ZERO
 from kcheck.canon.domain import Domain
 from kcheck.canon.real import SYM, Real, Reals
 from kcheck.semantics.codec import Codec
-from kcheck.semantics.memory import undefined
+from kcheck.semantics.units import undefined
 from kcheck.semantics.values import (
     FMT_BYTES,
     UNSIGNED,

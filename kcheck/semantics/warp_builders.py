@@ -13,8 +13,8 @@ from kcheck.semantics import fragments
 from kcheck.semantics.access import address, resolve
 from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.machine import Machine, Step
-from kcheck.semantics.memory import undefined
-from kcheck.semantics.memory_builders import choose
+from kcheck.semantics.move_builders import choose
+from kcheck.semantics.units import undefined
 from kcheck.semantics.values import (
     Array,
     Bool,
