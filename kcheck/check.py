@@ -251,7 +251,8 @@ def _decide(question: Question) -> Verdict:
             for a, b in question.compared
         }
     except Unsupported as error:
-        return _undecided(f"unsupported.{error.form}", f"an output: {error.message}")
+        stopped = _undecided(f"unsupported.{error.form}", f"an output: {error.message}")
+        return Judge(question, run, {}).refutation() or stopped  # a fault on the way is a reason
     judge = Judge(question, run, comparisons)
     facts: dict[str, Any] = {
         "ctas": len(run.reference.ctas),

@@ -28,6 +28,10 @@ MUTANTS = (
     ("rmsnorm", 83, "%r27;", "%r12;", "undefined.convergence"),
     ("softmax", 28, "param_0", "param_1", "undefined.output"),
     ("tree-reduce", 57, "11;", "10;", "value.mismatch"),
+    # a bare number is no address of shared memory, though the buffer could begin at 0
+    ("sum", 62, "[%r18]", "[%r17]", "bounds.shared"),
+    # what is loaded from there is undefined, and atomically added to an output
+    ("split-k", 146, "add.s64", "sub.s64", "bounds.global"),
     # the address of a shared load wraps at 32 bits: the wrong element, not out of bounds
     ("gemm-ladder", 353, "add.s32", "sub.s32", "value.mismatch"),
     # any lower or upper bound of the scores may be subtracted in a softmax

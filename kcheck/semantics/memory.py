@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kcheck.canon.constants import SYMBOLIC, UNDEF
+from kcheck.canon.constants import NAN, NINF, PINF, SYMBOLIC, UNDEF
 from kcheck.canon.real import CONST, SYM, Real, Reals
 from kcheck.semantics.codec import Codec
 from kcheck.semantics.units import (
@@ -297,30 +297,39 @@ class Memory:
             cell = cell[mask]
         if not len(cell):
             return
-        value = written_lanes(self.reals, value, mask, len(cell))
+        value, fmt = written_lanes(self.reals, value, mask, len(cell)), value.fmt
         old = self.load_bytes(cell, 0, size, None)
         if not isinstance(old, Real):
-            ids = self.codec.to_ids(old.a, value.fmt)
+            ids = self.codec.to_ids(old.a, fmt)
             if old.u is not None:
                 ids = np.where(old.u, UNDEF, ids).astype(np.int32)
             old = self.reals.from_ids(ids)
-        elif old.fmt != value.fmt:
-            raise Unsupported("reinterpret", f"an atomic adds {value.fmt} to {old.fmt}")
+        elif old.fmt != fmt:
+            raise Unsupported("reinterpret", f"an atomic adds {fmt} to {old.fmt}")
         bad = self.reals.specials(old) | self.reals.specials(value)
         if bad.any():
-            total = self.reals.add(old, value)
-            ids = np.where(bad, self.reals.ids(total, cell.shape), SYMBOLIC).astype(np.int32)
-            total = self.reals.mixed(self.reals.value(total), ids)
-            total.fmt = value.fmt
-            self._write(cell, size, total)
-            good = ~np.isin(cell, cell[np.broadcast_to(bad, cell.shape)])
+            bad = np.broadcast_to(bad, cell.shape)
+            ids = np.broadcast_to(self.reals.ids(self.reals.add(old, value), cell.shape), bad.shape)
+            self._write_specials(cell[bad], size, ids[bad], fmt)
+            good = ~np.isin(cell, cell[bad])
             cell = cell[good]
             old, value = self.reals.take(old, good), self.reals.take(value, good)
             if not len(cell):
                 return
-        start: Real[Any] = Real(self.reals.value(old), None, SYM, value.fmt)
+        start: Real[Any] = Real(self.reals.value(old), None, SYM, fmt)
         self._write(cell, size, start)
         self._cells().add(cell, self.reals.value(value))
+
+    def _write_specials(self, cell: Cells, size: int, ids: Array, fmt: str) -> None:
+        """Sums that are no numbers; of several at one cell the least id stands: undefined first."""
+        cells, slot = np.unique(cell, return_inverse=True)
+        least, most = np.full(cells.shape, NINF, np.int32), np.zeros(cells.shape, np.int32)
+        np.minimum.at(least, slot, ids)
+        np.maximum.at(most, slot, ids)
+        least[(least == PINF) & (most == NINF)] = NAN
+        total = self.reals.from_ids(least)
+        total.fmt = fmt
+        self._write(cells, size, total)
 
     def add_bits(self, cell: Cells, size: int, value: Int, mask: Bool | None) -> None:
         """Atomically add integers to cells; cells may repeat. Undefined ones absorb."""

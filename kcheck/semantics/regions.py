@@ -25,6 +25,9 @@ from kcheck.semantics.values import UNSIGNED, Unsupported
 GLOBAL_STEP = 1 << 40
 SHARED_WINDOW = 0x7F00 << 40
 LOCAL_WINDOW = 0x7F01 << 40
+# Offset of the first shared variable. PTX does not promise 0 (sm_90 reserves 1 KB), so a kernel
+# that takes a bare number for a shared address must not be right by chance.
+SHARED_BASE = 1024
 WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "global": 0, "const": 0}
 _WIDTH_TOKENS = {
     **{f"{k}{w}": w // 8 for k in "bus" for w in (8, 16, 32, 64)},
@@ -168,8 +171,8 @@ class Regions:
 
     def _layout(self, space: str) -> None:
         """Offsets of the shared or local variables; open arrays share the tail."""
-        at = 0
         variables = [(n, v) for n, v in self.kernel.variables.items() if v.space == space]
+        at = SHARED_BASE if space == "shared" and variables else 0
         sized = [(n, v) for n, v in variables if 0 not in v.shape]
         tail = [(n, v) for n, v in variables if 0 in v.shape]
         placed = []

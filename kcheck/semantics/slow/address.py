@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kcheck.ptx_frontend.tree import Instr, Mem, Operand, Reg, Sym
 from kcheck.semantics.slow.errors import Unsupported
-from kcheck.semantics.slow.layout import STRETCH, WINDOWS
+from kcheck.semantics.slow.layout import SHARED_BASE, STRETCH, WINDOWS
 from kcheck.semantics.slow.memory import Memory
 from kcheck.semantics.slow.operands import Decoder, Get
 from kcheck.semantics.slow.state import Thread
@@ -106,7 +106,7 @@ class Accessor:
 
     def _by_value(self, space: str, address: int) -> Home | None:
         if space == "shared":
-            return Home("shared", "shared", 0, self.layout.shared_bytes)
+            return Home("shared", "shared", SHARED_BASE, self.layout.shared_end)
         if space in ("global", "const"):
             region = self.layout.globals.get(address >> STRETCH)
             return region.home if region else None

@@ -22,6 +22,8 @@ from kcheck.semantics.slow.units import Home, Pointer, Real, Unit
 
 STRETCH = 40
 WINDOWS = {"shared": 1 << 56, "local": 2 << 56, "param": 3 << 56}
+# where shared variables begin: not at 0, which PTX does not promise either
+SHARED_BASE = 1024
 _ALIGN_DYNAMIC = 16
 
 
@@ -40,7 +42,7 @@ class Layout:
         self.tensors: dict[str, tuple[Tensor, Region]] = {}
         self.symbols: dict[str, tuple[str, Pointer]] = {}
         self.params = Memory()
-        self.shared_bytes = self._place_variables(kernel, launch)
+        self.shared_end = self._place_variables(kernel, launch)
         self._place_params(kernel, launch, inputs)
 
     def _new_global(self, name: str, nbytes: int, readonly: bool, space: str = "global") -> Region:
@@ -51,8 +53,8 @@ class Layout:
         return region
 
     def _place_variables(self, kernel: Kernel, launch: Launch) -> int:
-        """Shared and local variables in order, open arrays last; returns the shared bytes."""
-        ends = {"shared": 0, "local": 0}
+        """Shared and local variables in order, open arrays last; where shared memory ends."""
+        ends = {"shared": SHARED_BASE, "local": 0}
         closed = [v for v in kernel.variables.items() if 0 not in v[1].shape]
         for name, variable in closed:
             space = variable.space.partition("::")[0].replace("param", "local")

@@ -9,6 +9,7 @@ import pytest
 
 from kcheck.launch import Tensor
 from kcheck.semantics.slow import UNDEF, UNWRITTEN, Double, SlowFinding, Unsupported
+from kcheck.semantics.slow.layout import SHARED_BASE
 from kcheck.semantics.slow.state import IN_ALL, PER_PLACE
 from tests.semantics.slow.harness import evaluate, module, plain, run
 
@@ -70,7 +71,7 @@ def test_vectors_and_unwritten_elements() -> None:
             "t[+16]",
         ),
         ("ld.global.f32 f, [x];", "undefined.address", ""),
-        ("mov.u32 r, 64; st.shared.b32 [r], 1;", "bounds.shared", "shared[+64]"),
+        ("mov.u32 r, 64; st.shared.b32 [r], 1;", "bounds.shared", "shared[-960]"),
         ("atom.global.add.f32 f, [O+32], 0f00000000;", "bounds.global", "O[+32]"),
     ],
 )
@@ -206,7 +207,7 @@ def test_dynamic_shared_memory_lies_behind_static() -> None:
         st.shared.b32 [dyn+60], 1; st.shared.b32 [dyn+64], 1;
     """
     result = go(body, head, dynamic_shared=64)
-    assert [plain(x) for x in result.outputs["O"][:2]] == [32, 64]
+    assert [plain(x) for x in result.outputs["O"][:2]] == [SHARED_BASE + 32, 64]
     assert [(f.reason, f.address) for f in result.findings] == [("bounds.shared", "dyn[+64]")]
 
 
