@@ -119,6 +119,8 @@ def _find(m: Machine, space: str, number: int) -> int | None:
     for one in SPACES[space]:
         offset = number if space else number - WINDOWS[one]
         found = m.regions.find(one, offset)
+        if found is not None and one in ("global", "const"):
+            raise Unsupported("address", "an address that was derived from no buffer")
         if found is not None:
             return found
     return None

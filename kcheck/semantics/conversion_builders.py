@@ -15,6 +15,7 @@ from kcheck.semantics import integers
 from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.float_builders import float_source, refuse_unknown
 from kcheck.semantics.machine import Machine, Step
+from kcheck.semantics.pointers import keep_bits
 from kcheck.semantics.values import UNSIGNED, Int, Packed, Unsupported
 
 Slots = dict[str, str]
@@ -86,8 +87,8 @@ def _cvt_from_int(d: Decoder, instr: Instr, slots: Slots) -> Step:
 
     def run(m: Machine) -> None:
         x = m.integer(m.regs[a], integers.width(source))
-        numbers = integers.view(x.a, source)
-        ids = m.reals.integers(numbers)
+        keep_bits(m, [x], "converted to a float")
+        ids = m.reals.integers(integers.view(x.a, source))
         if x.u is not None:
             ids = np.where(x.u, UNDEF, ids).astype(np.int32)
         result = m.reals.from_ids(ids)

@@ -25,7 +25,7 @@ Function = Callable[..., R]
 MAGIC = {"f32": 2**22, "f64": 2**51, "f16": 2**10, "bf16": 2**7}
 
 
-def _check_magic(m: Machine, fmt: str, x: R, y: R) -> None:
+def check_magic(m: Machine, fmt: str, x: R, y: R) -> None:
     """Refuse a sum of symbolic data and a large constant."""
     if (x.kind == SYM and y.kind == SYM) or (x.kind == CONST and y.kind == CONST):
         return
@@ -49,20 +49,20 @@ def _check_magic(m: Machine, fmt: str, x: R, y: R) -> None:
 
 def _add(m: Machine, fmt: str, x: R, y: R) -> R:
     if x.kind != SYM or y.kind != SYM:
-        _check_magic(m, fmt, x, y)
+        check_magic(m, fmt, x, y)
     return m.reals.add(x, y)
 
 
 def _sub(m: Machine, fmt: str, x: R, y: R) -> R:
     if x.kind != SYM or y.kind != SYM:
-        _check_magic(m, fmt, x, y)
+        check_magic(m, fmt, x, y)
     return m.reals.sub(x, y)
 
 
 def _fma(m: Machine, fmt: str, x: R, y: R, z: R) -> R:
-    if z.kind != SYM:
+    if x.kind != SYM or y.kind != SYM or z.kind != SYM:
         product = m.reals.mul(x, y)
-        _check_magic(m, fmt, product, z)
+        check_magic(m, fmt, product, z)
         return m.reals.add(product, z)
     return m.reals.fma(x, y, z)
 
@@ -270,10 +270,12 @@ def _copysign(d: Decoder, instr: Instr, slots: Slots) -> Step:
     w = FMT_BYTES[fmt]
 
     def run(m: Machine) -> None:
-        sign = integers.view(m.integer(m.regs[a], w).a, "s") < 0
+        bits = m.integer(m.regs[a], w)
+        sign = integers.view(bits.a, "s") < 0
         size = m.reals.abs(m.real(m.regs[b], fmt))
         result = m.reals.where(np.asarray(sign), m.reals.neg(size), size)
         result.fmt = fmt
+        result.u = bits.u
         put(m, dst, result)
 
     return run

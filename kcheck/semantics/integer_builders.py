@@ -12,6 +12,7 @@ from kcheck.semantics import integers as ops
 from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.integer_specs import SPECS, Slots, Spec, of_type, product
 from kcheck.semantics.machine import Machine, Step
+from kcheck.semantics.pointers import comparable, derived, keep_bits
 from kcheck.semantics.predicates import as_number, combine, negate
 from kcheck.semantics.tricks import TRICKS, resized
 from kcheck.semantics.values import (
@@ -22,21 +23,7 @@ from kcheck.semantics.values import (
     Pred,
     Unsupported,
     either,
-    join,
-    minus,
 )
-
-
-def region_of(rule: Any, xs: list[Int]) -> Any:
-    """What becomes of the regions of the sources."""
-    if rule == "join":
-        p = None
-        for x in xs:
-            p = join(p, x.p)
-        return p
-    if rule == "minus":
-        return minus(xs[0].p, xs[1].p)
-    return xs[-1].p if rule == "c" else None
 
 
 def elementwise(dst: int, sources: list[int], spec: Spec, trick: Any) -> Step:
@@ -58,7 +45,7 @@ def elementwise(dst: int, sources: list[int], spec: Spec, trick: Any) -> Step:
         u = None
         for x in xs:
             u = either(u, x.u)
-        return Int(fn(*[x.a for x in xs]), region_of(rule, xs), u)
+        return Int(fn(*[x.a for x in xs]), derived(m, rule, xs), u)
 
     def slow(m: Machine) -> Any:
         return apply(m, [m.regs[s] for s in sources])
@@ -102,7 +89,7 @@ def _binary(
             and x.a.itemsize == wa
             and y.a.itemsize == wb
         ):
-            p = None if x.p is None and y.p is None else region_of(rule, [x, y])
+            p = None if x.p is None and y.p is None else derived(m, rule, [x, y])
             result = Int(fn(x.a, y.a), p)
         else:
             result = slow(m)
@@ -131,7 +118,7 @@ def _lop3(d: Decoder, instr: Instr, slots: Slots) -> Step:
     if not isinstance(table, Imm):
         raise Unsupported("operand", "the table of lop3 must be a literal")
     sources = [d.integer(op, 4) for op in instr.operands[1:4]]
-    spec: Spec = ((4, 4, 4), 4, lambda a, b, c: ops.logic3(a, b, c, table.value), "join")
+    spec: Spec = ((4, 4, 4), 4, lambda a, b, c: ops.logic3(a, b, c, table.value), None)
     return elementwise(d.dest(instr.operands[0]), sources, spec, None)
 
 
@@ -148,6 +135,7 @@ def _partial(make: Callable[[Slots], Spec], unspecified: Callable[..., Array]) -
             u = None
             for x in xs:
                 u = either(u, x.u)
+            keep_bits(m, xs, "divided or searched")
             numbers = [x.a for x in xs]
             bad = unspecified(*numbers)
             put(m, dst, Int(fn(*numbers), None, either(u, bad) if bad.any() else u))
@@ -171,6 +159,7 @@ def _carry(name: str) -> Builder:
 
         def run(m: Machine) -> None:
             xs = [m.integer(m.regs[s], w) for s in sources]
+            keep_bits(m, xs, "added with carry")
             u = None
             for x in xs:
                 u = either(u, x.u)
@@ -205,6 +194,8 @@ def _setp(d: Decoder, instr: Instr, slots: Slots) -> Step:
             x = m.integer(x, w)
         if type(y) is not Int or y.u is not None or y.a.itemsize != w:
             y = m.integer(y, w)
+        if x.p is not None or y.p is not None:
+            comparable(m, x, y)
         result = compare(ops.view(x.a, number), ops.view(y.a, number))
         write(m, Pred(result, None, None, either(x.u, y.u)))
 
@@ -258,6 +249,7 @@ def _set(d: Decoder, instr: Instr, slots: Slots) -> Step:
 
     def run(m: Machine) -> None:
         x, y = m.integer(m.regs[a], w), m.integer(m.regs[b], w)
+        comparable(m, x, y)
         p = Pred(
             compare(ops.view(x.a, number), ops.view(y.a, number)), None, None, either(x.u, y.u)
         )

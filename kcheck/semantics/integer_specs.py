@@ -102,7 +102,7 @@ def _neg(x: Array, t: str) -> Array:
     return (~x) + UNSIGNED[x.itemsize](1)
 
 
-def _bit(fn: Callable[..., Array], n: int = 2, region: Any = "join") -> Callable[[Slots], Spec]:
+def _bit(fn: Callable[..., Array], n: int = 2, region: Any = None) -> Callable[[Slots], Spec]:
     return of_type(n, lambda *a: fn(*a[:-1]), region)
 
 
@@ -190,9 +190,9 @@ SPECS: dict[str, Callable[[Slots], Spec]] = {
     "int.bmsk": lambda s: ((4, 4), 4, lambda x, y: ops.bit_mask(x, y, s["mode"]), None),
     "int.dp4a": _dp,
     "int.dp2a": _dp,
-    "bit.and": _bit(np.bitwise_and),
-    "bit.or": _bit(np.bitwise_or),
-    "bit.xor": _bit(np.bitwise_xor),
+    "bit.and": _bit(np.bitwise_and, 2, "and"),
+    "bit.or": _bit(np.bitwise_or, 2, "or"),
+    "bit.xor": _bit(np.bitwise_xor, 2, "or"),
     "bit.not": _bit(np.bitwise_not, 1, None),
     "bit.cnot": _bit(lambda x: (x == 0).astype(x.dtype), 1, None),
     "bit.shl": lambda s: ((ops.width(s["type"]), 4), ops.width(s["type"]), ops.shift_left, None),

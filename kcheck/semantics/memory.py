@@ -69,6 +69,8 @@ class Memory:
         self.meta: NDArray[np.uint16] | None = None
         self.bits: NDArray[np.uint64] | None = None
         self.cid: NDArray[np.int32] | None = None
+        # the region of an address that a cell holds, or -1
+        self.regions: NDArray[np.int16] | None = None
         self.store: Any = None
         self.width = granule if source is not None else 0
         self.one_width = True
@@ -121,12 +123,24 @@ class Memory:
                 whole = bits[i * per]
                 for j in range(1, per):
                     whole = whole | bits[i * per + j] << np.uint64(8 * width * j)
-                out.append(Int(whole.astype(UNSIGNED[size])))
+                p = self._regions(index[i * per : (i + 1) * per], per)
+                out.append(Int(whole.astype(UNSIGNED[size]), p))
             return out
         parts = self._reals(index, fmt)
         if per == 1:
             return parts
         return [Packed(parts[2 * i], parts[2 * i + 1]) for i in range(count)]
+
+    def _regions(self, index: Cells, per: int) -> Array | None:
+        """The regions of addresses in units at (per, lanes), one register a lane."""
+        if self.regions is None:
+            return None
+        p = self.regions[index]
+        if (p < 0).all():
+            return None
+        if per > 1:
+            raise Unsupported("pointer-bits", "an address in memory is read with its neighbour")
+        return p[0]
 
     def _reals(self, index: Cells, fmt: str) -> list[Real[Any]]:
         """Real units at (k, lanes)."""
@@ -179,8 +193,11 @@ class Memory:
         concrete = (kind == BITS) & active
         unknown = active & ~real & ~concrete
         bits = self._bits()[start] >> (8 * offset).astype(np.uint64)
+        p = self._regions(start[None, :], 1)
+        if p is not None and (concrete & (p >= 0) & ((width != size) | (offset != 0))).any():
+            raise Unsupported("pointer-bits", "a part of an address in memory is read")
         if not real.any():
-            return Int(bits.astype(UNSIGNED[size]), None, unknown if unknown.any() else None)
+            return Int(bits.astype(UNSIGNED[size]), p, unknown if unknown.any() else None)
         fmt = FMTS[int(fmts[int(real.argmax())])]
         if (fmts[real] != FMT_CODE[fmt]).any() or (concrete.any() and fmt not in FMT_BYTES):
             raise Unsupported("reinterpret", "lanes read different float formats at once")
@@ -246,6 +263,11 @@ class Memory:
         self.width = width
         if not self.one_width:
             self._tear(cell.reshape(-1), width)
+        p = value.p if isinstance(value, Int) else None
+        if p is not None and self.regions is None:
+            self.regions = np.full(self.n, -1, np.int16)
+        if self.regions is not None:
+            self.regions[cell] = -1 if p is None else p
         if isinstance(value, Int):
             self._bits()[cell] = value.a.astype(np.uint64)
             self.meta[cell] = code(BITS, width)
@@ -273,7 +295,7 @@ class Memory:
         for edge in (cell, last):
             start, kind, wide, _ = self._unit(edge)
             cells = np.maximum(wide // self.granule, 1)
-            solid = (kind == BITS) | (kind == REAL)
+            solid = (kind == BITS) | (kind == REAL) | (kind == UNDEFINED)
             partial = solid & ((start < cell) | (start + cells - 1 > last))
             for first in np.unique(start[partial]):
                 self._shatter(int(first))
@@ -285,10 +307,15 @@ class Memory:
         if meta & 15 == REAL:
             self.meta[start : start + cells] = code(TORN, self.granule)
             return
+        if meta & 15 == UNDEFINED:
+            self.meta[start : start + cells] = code(UNDEFINED, self.granule)
+            return
         bits = self._bits()
         shifts = np.arange(cells, dtype=np.uint64) * np.uint64(8 * self.granule)
         keep = np.uint64((1 << 8 * self.granule) - 1)
         bits[start : start + cells] = bits[start] >> shifts & keep
+        if self.regions is not None:
+            self.regions[start : start + cells] = self.regions[start]
         self.meta[start : start + cells] = code(BITS, self.granule)
 
     def add(self, cell: Cells, size: int, value: Real[Any], mask: Bool | None) -> None:
@@ -340,6 +367,8 @@ class Memory:
         old = self.load_bytes(cell, 0, size, None)
         if not isinstance(old, Int):
             raise Unsupported("symbolic-int", "an integer atomic on a cell that is no integer")
+        if old.p is not None or value.p is not None:
+            raise Unsupported("pointer-bits", "an address is updated atomically")
         value = written_lanes(self.reals, value, mask, len(cell))
         gone = either(old.u, value.u)
         self._write(cell, size, Int(old.a))
@@ -362,6 +391,8 @@ class Memory:
         cell = np.arange(start, stop, dtype=np.int64) * step
         self._planes()
         assert self.meta is not None
+        if self.regions is not None and (self.regions[cell] >= 0).any():
+            raise Unsupported("pointer-bits", "an output holds an address")
         unwritten = self.meta[cell] & 15 == EMPTY
         whole = self.load_bytes(cell, 0, width, None)
         if isinstance(whole, Real):

@@ -13,6 +13,7 @@ from kcheck.semantics.access import to_generic
 from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.float_builders import compare
 from kcheck.semantics.machine import Machine, Step
+from kcheck.semantics.pointers import keep_bits
 from kcheck.semantics.units import undefined
 from kcheck.semantics.values import (
     FMT_BYTES,
@@ -126,6 +127,7 @@ def _unpack(d: Decoder, target: Vec, source: Operand, t: str) -> Step:
                 put(m, dst, Part(x, i))
             return
         whole = m.integer(x, size * n)
+        keep_bits(m, [whole], "taken apart")
         for i, dst in enumerate(dsts):
             part = (whole.a >> UNSIGNED[size * n](8 * size * i)).astype(UNSIGNED[size])
             put(m, dst, Int(part, None, whole.u))

@@ -25,6 +25,8 @@ UNSTABLE = frozenset(
         "%smid",
         "%nsmid",
         "%gridid",
+        "%warpid",
+        "%nwarpid",
     ]
 )
 
@@ -41,8 +43,6 @@ def _lane_mask(rule: Callable[[Any], Any]) -> Callable[[Machine], Any]:
 _ONE = np.int64(1)
 _SIMPLE: dict[str, Callable[[Machine], Any]] = {
     "%laneid": lambda m: m.lane % 32,
-    "%warpid": lambda m: m.lane % m.threads // 32,
-    "%nwarpid": lambda m: np.array([m.threads // 32]),
     "WARP_SZ": lambda m: np.array([32]),
     "%lanemask_eq": _lane_mask(lambda i: _ONE << i),
     "%lanemask_lt": _lane_mask(lambda i: (_ONE << i) - 1),

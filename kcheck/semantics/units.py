@@ -72,7 +72,10 @@ def written_lanes(reals: Reals[Any], value: Any, mask: Bool | None, n: int) -> A
         u = u if u.any() else None
     if isinstance(value, Int):
         a = value.a if value.a.size == 1 or mask is None else value.a[mask]
-        return Int(np.broadcast_to(a, (n,)), None, u)
+        p = value.p
+        if isinstance(p, np.ndarray) and p.size > 1 and mask is not None:
+            p = p[mask]
+        return Int(np.broadcast_to(a, (n,)), p, u)
     taken = value if mask is None else reals.take(value, mask)
     real: Real[Any] = Real(taken.v, taken.c, taken.kind, value.fmt)
     if real.c is not None and (real.c == UNDEF).any():
@@ -97,6 +100,8 @@ def gathered(
         return units
     cells = np.stack([c for c, _, _ in units])
     if isinstance(first, Int):
+        if any(v.p is not None for _, _, v in units):
+            return units
         return [(cells, width, Int(np.stack([v.a for _, _, v in units])))]
     n = cells.shape[1]
     same = all(v.kind == SYM and v.fmt == first.fmt and v.v.shape == (n,) for _, _, v in units)

@@ -72,7 +72,7 @@ def test_activemask_is_unstable() -> None:
 
 
 SPECIALS = [f"%{base}.{axis}" for base in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"]
-SPECIALS += ["%laneid", "%warpid", "%nwarpid", "%dynamic_smem_size"]
+SPECIALS += ["%laneid", "%dynamic_smem_size"]
 SPECIALS += [f"%lanemask_{which}" for which in ("eq", "lt", "le", "gt", "ge")]
 
 

@@ -15,8 +15,6 @@ _FULL = (1 << WARP) - 1
 
 _PLAIN: dict[str, Callable[[Thread], int]] = {
     "laneid": lambda t: t.lane,
-    "warpid": lambda t: t.warp,
-    "nwarpid": lambda t: -(-t.cta.context.launch.threads // WARP),
     "lanemask_eq": lambda t: 1 << t.lane,
     "lanemask_lt": lambda t: (1 << t.lane) - 1,
     "lanemask_le": lambda t: (2 << t.lane) - 1,
@@ -33,7 +31,8 @@ _TRIPLES: dict[str, Callable[[Thread], tuple[int, int, int]]] = {
 }
 
 _TIMERS = {f"globaltimer{part}" for part in ("", "_lo", "_hi")}
-_UNSTABLE = {"clock", "clock_hi", "clock64", "smid", "nsmid", "gridid"} | _TIMERS
+_PLACES = {"smid", "nsmid", "gridid", "warpid", "nwarpid"}
+_UNSTABLE = {"clock", "clock_hi", "clock64"} | _PLACES | _TIMERS
 
 
 def special(name: str) -> Get:
