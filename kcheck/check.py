@@ -17,7 +17,7 @@ from kcheck.canon.real import Reals
 from kcheck.canon.theorem import Claim, error_log2, trials_needed
 from kcheck.judge import Judge
 from kcheck.launch import Tensor
-from kcheck.launch_check import match_buffers, match_ledger
+from kcheck.launch_check import match_buffers, match_ledger, scalar_pairs
 from kcheck.ledger import assumptions
 from kcheck.literals import ULPS, shown, snapped
 from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_launches, load_one
@@ -37,8 +37,14 @@ REDRAWS = 3
 TRIALS = 4
 # runs that one question may take: each seed at each number of levels
 ATTEMPTS = (REDRAWS + 1) * MAX_LEVELS
+# how often the number of trials may grow
+ENLARGED = 4
 # log2 of the error that `proved` by identity testing allows (DESIGN.md 3)
 PROVED = -80.0
+# before the names of the subject's own parameters: an invisible character that no file uses
+ALONE = "\u2060"
+# bits of a seed: more than the bounds that are printed
+SEED_BITS = 128
 
 
 @dataclass
@@ -109,22 +115,20 @@ def ask(
     second = load_kernel(subject, subject_kernel or _same_name(subject, kernel))
     launches = load_launches((reference, subject), (first, second), launch, subject_launch)
     pairs = match_buffers(*launches, mapping)
-    names = {b.name: a.name for a, b in pairs} | {b: a for a, b in (mapping or {}).items()}
-    theirs = {p.name for p in launches[0].params}
-    shared = {p.name for p in launches[0].params if not isinstance(p, Tensor)}
-    for param in launches[1].params:  # a buffer of the subject alone is not the reference's
-        if param.name not in names and param.name in theirs - shared:
-            names[param.name] = f"subject.{param.name}"
+    scalars = scalar_pairs(*launches, mapping)
+    # what has no partner is the subject's alone, whatever the reference calls so
+    names = {p.name: f"{ALONE}{p.name}" for p in launches[1].params}
+    names |= {b.name: a.name for a, b in pairs} | {b.name: a.name for a, b in scalars}
     question = Question(
         Subject(first, launches[0]),
         Subject(second, renamed(launches[1], names)),
         [(a, replace(b, name=names[b.name])) for a, b in pairs],
         None if cta is None else _one_cta(cta, launches),
-        secrets.randbits(48) if seed is None else seed,
+        secrets.randbits(SEED_BITS) if seed is None else seed,
         True,
         None,
         lambda stage, done: None,
-        match_ledger(*launches, pairs),
+        match_ledger(*launches, pairs, scalars),
     )
     if not question.compared:
         raise UsageError("the two kernels have no output in common that could be compared")
@@ -294,22 +298,27 @@ def _but_for_literals(question: Question, refutation: Verdict) -> Verdict:
 
 def _equal(question: Question, run: FieldRun) -> Verdict:
     """No difference was found: is there a theorem that makes it a proof?"""
-    facts, run = _claim(question, run)
-    needed = trials_needed(facts, run.levels, PROVED, ATTEMPTS)
-    if needed is None:
-        why = error_log2(facts, run.trials, run.levels, ATTEMPTS)[1]
-        reason = "budget.degree" if why.startswith("budget.degree") else "tested-equal"
-        finding = Finding(reason, f"no difference in {run.trials} trials; {why}", "both")
-        return Verdict("undecided", reason, "identity-testing", findings=(finding,))
-    trials = max(needed, run.trials)
-    if trials > run.trials:
-        run = field_run(question, trials, run.redraws)
+    for _ in range(ENLARGED):
+        facts, run = _claim(question, run)
+        needed = trials_needed(facts, run.levels, PROVED, ATTEMPTS)
+        if needed is None:
+            return _unproved(run, error_log2(facts, run.trials, run.levels, ATTEMPTS)[1])
+        if needed <= run.trials:
+            bound, _ = error_log2(facts, run.trials, run.levels, ATTEMPTS)
+            statistics = {"trials": run.trials, "levels": run.levels}
+            return Verdict("proved", None, "identity-testing", bound, statistics=statistics)
+        # the claim holds for the primes of its run: a larger run needs one of its own
+        run = field_run(question, needed, run.redraws)
         if not _same(question, run):
-            message = f"a difference shows in {trials} trials that {TRIALS} did not show"
+            message = f"a difference shows in {needed} trials that fewer did not show"
             return _undecided("opaque", message, ("another --seed",))
-    bound, _ = error_log2(facts, trials, run.levels, ATTEMPTS)
-    statistics = {"trials": trials, "levels": run.levels}
-    return Verdict("proved", None, "identity-testing", bound, statistics=statistics)
+    return _unproved(run, "the bound needs ever more trials")
+
+
+def _unproved(run: FieldRun, why: str) -> Verdict:
+    reason = "budget.degree" if why.startswith("budget.degree") else "tested-equal"
+    finding = Finding(reason, f"no difference in {run.trials} trials; {why}", "both")
+    return Verdict("undecided", reason, "identity-testing", findings=(finding,))
 
 
 def _claim(question: Question, run: FieldRun) -> tuple[Claim, FieldRun]:
@@ -360,7 +369,7 @@ def run(
     loaded = load_kernel(kernel, kernel_name)
     side = Subject(loaded, load_one(kernel, loaded, launch))
     started = time.monotonic()
-    used = secrets.randbits(48) if seed is None else seed
+    used = secrets.randbits(SEED_BITS) if seed is None else seed
     given = _inputs(side, inputs or {}, used)
     try:
         outputs, findings, figures = evaluate(side, given, ctas)

@@ -99,7 +99,7 @@ def match_buffers(
     UsageError (one line) where names, outputs or properties do not fit.
     """
     names = _pair_names(reference, subject, mapping or {})
-    _match_scalars(reference, subject, names)
+    _match_scalars(scalar_pairs(reference, subject, mapping))
     pairs = []
     for name, tensor in reference.buffers.items():
         other = subject.buffers.get(names.get(name, ""))
@@ -116,17 +116,18 @@ def match_buffers(
 
 
 def match_ledger(
-    reference: Launch, subject: Launch, pairs: list[tuple[Tensor, Tensor]]
+    reference: Launch,
+    subject: Launch,
+    pairs: list[tuple[Tensor, Tensor]],
+    scalars: list[tuple[Scalar, Scalar]],
 ) -> list[str]:
     """The assumptions under which `match_buffers` paired: one-sided buffers, formats, compare."""
     notes = [
         f"{tensor.role} `{tensor.name}` only in the {side}"
         for side, tensor in _one_sided(reference, subject, pairs)
     ]
-    theirs = {p.name: p for p in subject.params if isinstance(p, Scalar)}
-    for param in reference.params:
-        other = theirs.get(param.name)
-        if isinstance(param, Scalar) and other is not None and param.value != other.value:
+    for param, other in scalars:
+        if param.value != other.value:
             notes.append(f"`{param.name}` is {param.value}, in the subject {other.value}")
     for a, b in pairs:
         if a.name != b.name:
@@ -171,12 +172,18 @@ def _pair_names(reference: Launch, subject: Launch, mapping: Mapping[str, str]) 
     return {**same, **mapping}
 
 
-def _match_scalars(reference: Launch, subject: Launch, names: Mapping[str, str]) -> None:
-    theirs = {p.name: p for p in subject.params}
-    for param in reference.params:
-        other = theirs.get(names.get(param.name, ""))
-        if other is None or not isinstance(param, Scalar) or not isinstance(other, Scalar):
-            continue
+def scalar_pairs(
+    reference: Launch, subject: Launch, mapping: Mapping[str, str] | None = None
+) -> list[tuple[Scalar, Scalar]]:
+    """The scalars that both sides have, by name or `mapping`, as (reference, subject)."""
+    names = _pair_names(reference, subject, mapping or {})
+    theirs = {p.name: p for p in subject.params if isinstance(p, Scalar)}
+    ours = [p for p in reference.params if isinstance(p, Scalar)]
+    return [(p, theirs[names[p.name]]) for p in ours if names.get(p.name) in theirs]
+
+
+def _match_scalars(pairs: list[tuple[Scalar, Scalar]]) -> None:
+    for param, other in pairs:
         if (param.value is None) != (other.value is None):
             raise _differ(param.name, other.name, "value", param.value, other.value)
         if not _same_dtype(param.dtype, other.dtype):
@@ -188,6 +195,7 @@ def _match_pair(a: Tensor, b: Tensor) -> None:
         ("shape", list(a.shape), list(b.shape)),
         ("strides", a.strides, b.strides),
         ("role", a.role, b.role),
+        ("init", a.init, b.init),
     ):
         if ours != theirs:
             raise _differ(a.name, b.name, key, ours, theirs)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kcheck.launch import Launch, LaunchError, Param, Scalar, Tensor, TensorMap
-from kcheck.launch_check import check_launch, match_buffers, match_ledger
+from kcheck.launch_check import check_launch, match_buffers, match_ledger, scalar_pairs
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.source import Source, Span
 from kcheck.ptx_frontend.tree import Module, Variable
@@ -109,14 +109,16 @@ def mismatch(reference: Launch, subject: Launch, **mapping: str) -> str:
 def test_match_by_name() -> None:
     pairs = match_buffers(launch(A, C), launch(C, A))
     assert [(a.name, b.name) for a, b in pairs] == [("A", "A"), ("C", "C")]
-    assert match_ledger(launch(A, C), launch(C, A), pairs) == []
+    assert match_ledger(launch(A, C), launch(C, A), pairs, []) == []
 
 
 def test_match_by_map() -> None:
     x = dataclasses.replace(A, name="x")
     pairs = match_buffers(launch(A, C), launch(x, C), {"A": "x"})
     assert [(a.name, b.name) for a, b in pairs] == [("A", "x"), ("C", "C")]
-    assert match_ledger(launch(A, C), launch(x, C), pairs) == ["`A` is the subject's `x` (--map)"]
+    assert match_ledger(launch(A, C), launch(x, C), pairs, []) == [
+        "`A` is the subject's `x` (--map)"
+    ]
 
 
 def test_map_swaps() -> None:
@@ -144,7 +146,7 @@ def test_tensormap_matches_pointer() -> None:
 
 def test_input_on_one_side() -> None:
     pairs = match_buffers(launch(A, C), launch(C))
-    assert match_ledger(launch(A, C), launch(C), pairs) == ["in `A` only in the reference"]
+    assert match_ledger(launch(A, C), launch(C), pairs, []) == ["in `A` only in the reference"]
 
 
 @pytest.mark.parametrize("role", ["out", "inout"])
@@ -153,20 +155,20 @@ def test_output_on_one_side(role: str) -> None:
     assert "only the subject has an output `D`" in mismatch(launch(C), launch(C, d))
     quiet = launch(C, dataclasses.replace(d, compare=False))
     pairs = match_buffers(launch(C), quiet)
-    assert match_ledger(launch(C), quiet, pairs) == [f"{role} `D` only in the subject"]
+    assert match_ledger(launch(C), quiet, pairs, []) == [f"{role} `D` only in the subject"]
 
 
 def test_empty_buffers_are_absent() -> None:
     scratch = Tensor("scratch", "u8", (0,), "inout")
     larger = dataclasses.replace(scratch, shape=(8,), compare=False)
     assert match_buffers(launch(scratch), launch(larger)) == []
-    assert match_ledger(launch(scratch), launch(scratch), []) == []
+    assert match_ledger(launch(scratch), launch(scratch), [], []) == []
 
 
 def test_float_formats_may_differ() -> None:
     wide = dataclasses.replace(A, dtype="f32")
     pairs = match_buffers(launch(A), launch(wide))
-    assert match_ledger(launch(A), launch(wide), pairs) == [
+    assert match_ledger(launch(A), launch(wide), pairs, []) == [
         "`A` is f16 in the reference, f32 in the subject"
     ]
 
@@ -196,7 +198,9 @@ def test_equal_values() -> None:
 def test_compare_false() -> None:
     quiet = dataclasses.replace(C, compare=False)
     pairs = match_buffers(launch(C), launch(quiet))
-    assert match_ledger(launch(C), launch(quiet), pairs) == ["`C` not compared (compare: false)"]
+    assert match_ledger(launch(C), launch(quiet), pairs, []) == [
+        "`C` not compared (compare: false)"
+    ]
 
 
 def test_scalars() -> None:
@@ -204,7 +208,9 @@ def test_scalars() -> None:
     assert match_buffers(launch(n), launch()) == []
     other = launch(Scalar("n", "s32", 5))  # a launch is free to differ: a ledger entry
     assert match_buffers(launch(n), other) == []
-    assert match_ledger(launch(n), other, []) == ["`n` is 4, in the subject 5"]
+    assert match_ledger(launch(n), other, [], scalar_pairs(launch(n), other)) == [
+        "`n` is 4, in the subject 5"
+    ]
     assert "value 4 in the reference, symbolic in the subject" in mismatch(
         launch(n), launch(Scalar("n", "s32", None))
     )

@@ -153,9 +153,8 @@ class Folding:
     def _larger(self, a: int, b: int, top: int, bottom: int, sign: int) -> int:
         if UNDEF in (a, b):
             return UNDEF
-        for bad in (UNKNOWN, NAN_DIV):  # a division by zero may have been an infinity
-            if bad in (a, b):
-                return bad
+        if UNKNOWN in (a, b) or NAN_DIV in (a, b):
+            return UNKNOWN  # a division by zero may have been an infinity, which may win or lose
         if a == NAN:
             return self._pick(b, TAKE_B)
         if b == NAN:

@@ -6,6 +6,7 @@ concrete; the domain sees finite numbers only (DESIGN.md 4 and 6, "infinities").
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Generic, cast
@@ -15,9 +16,11 @@ from numpy.typing import NDArray
 
 from kcheck.canon.constants import (
     FINITE,
+    NAN,
     NAN_DIV,
     NINF,
     ONE,
+    PINF,
     SYMBOLIC,
     UNDEF,
     UNKNOWN,
@@ -84,6 +87,14 @@ class Reals(Generic[V]):
             ids = ids[:1]
         kind = CONST if int(ids.min(initial=FINITE)) >= FINITE else MIXED
         return Real(None, ids, kind)
+
+    def number(self, value: float) -> int:
+        """The id of a float: finite ones exactly."""
+        if math.isnan(value):
+            return NAN
+        if math.isinf(value):
+            return PINF if value > 0 else NINF
+        return self.constants.intern(Fraction(value))
 
     def integers(self, numbers: NDArray[Any]) -> Ids:
         """The ids of integers, lane by lane."""

@@ -25,8 +25,8 @@ from kcheck.semantics.special import special
 from kcheck.semantics.values import Bool
 
 WARP = 32
-# Basic blocks executed before a run is given up.
-BUDGET = 20_000_000
+# Instructions executed before a run is given up.
+BUDGET = 5_000_000
 
 Step = Callable[["Machine"], None]
 # where a group goes: one block, or several with their lanes
@@ -139,7 +139,7 @@ class Machine(Conversions):
         blocks = self.program.blocks
         while True:
             block = blocks[index]
-            self.executed += len(block.steps)
+            self.executed += len(block.steps) + 1
             if self.executed > self.budget:
                 raise BudgetError("time", f"more than {self.budget} instructions were executed")
             for self.at, step in block.steps:

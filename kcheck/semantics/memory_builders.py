@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -135,7 +134,7 @@ def _scalar(d: Decoder, param: Scalar, offset: int, size: int, count: int) -> li
         if FMT_BYTES[fmt] != size:
             raise Unsupported("reinterpret", f"an {fmt} parameter is read as {size} bytes")
         rounded = ROUNDED.get(fmt, float)(param.value)
-        constant = m.reals.constant(Fraction(float(rounded)))
+        constant = m.reals.uniform(m.reals.number(float(rounded)))
         constant.fmt = fmt
         return [constant]
     keep = (1 << 8 * size) - 1

@@ -149,11 +149,8 @@ class Regions:
 
     def _known(self, tensor: Tensor, fmt: str, width: int) -> Memory:
         """A float input with known contents: exact constants."""
-        from fractions import Fraction
-
-        constants = self.reals.constants
         flat = np.asarray(tensor.values, np.float64).reshape(-1)
-        ids = np.array([constants.intern(Fraction(float(x))) for x in flat], np.int32)
+        ids = np.array([self.reals.number(float(x)) for x in flat], np.int32)
         memory = Memory(self.reals, self.codec, len(flat), width)
         value = self.reals.from_ids(ids)
         value.fmt = fmt
@@ -161,6 +158,8 @@ class Regions:
         return memory
 
     def _initialized(self, variable: Variable) -> Memory:
+        if "extern" in variable.attributes:
+            raise Unsupported("symbol", f"the contents of the external {variable.name}")
         width = type_bytes(variable.type)
         memory = Memory(self.reals, self.codec, max(variable.count, 1), width)
         values = [_bits(item, width) for item in variable.init or ()]

@@ -72,7 +72,6 @@ def test_what_is_in_bounds_is_no_finding() -> None:
 def test_an_address_keeps_its_buffer() -> None:
     """From A by integer arithmetic, however it is made, into O: out of A's bounds."""
     for address in (
-        "sub.u64 %d1, %pO, %pA; add.u64 %d2, %A, %d1;",
         "add.u64 %d2, %A, 1099511627776;",
         "mad.wide.u32 %d2, %gid, 4, %pA; add.u64 %d2, %d2, 1099511627776;",
         "mul.wide.u32 %d1, %gid, 4; add.s64 %d2, %d1, %pA; sub.s64 %d2, %d2, 8;",
@@ -81,11 +80,46 @@ def test_an_address_keeps_its_buffer() -> None:
         "mov.u64 %d2, %A; @!%p2 add.u64 %d2, %d2, 128;",
         "selp.u64 %d2, %A, %O, %p2; add.u64 %d2, %d2, 64;",
         "and.b64 %d2, %A, -16; add.u64 %d2, %d2, 128;",
-        "mov.b64 {%r5, %r6}, %A; mov.b64 %d2, {%r5, %r6}; add.u64 %d2, %d2, 128;",
     ):
         body = f"setp.lt.u32 %p2, %gid, 7; {address} ld.global.u32 %r1, [%d2]; ret;"
         outcome = body_same(body, PARAMS)
         assert outcome.reasons == {"bounds.global"}, address
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "sub.u64 %d1, %pO, %pA; cvt.u32.u64 %r1, %d1;",
+        "mov.b64 {%r1, %r6}, %A;",
+        "shr.u64 %d1, %A, 12; cvt.u32.u64 %r1, %d1;",
+        "cvt.u32.u64 %r5, %A; cvt.rn.f32.u32 %f1, %r5; mov.b32 %r1, %f1;",
+        "setp.lt.u64 %p1, %pA, %pO; selp.u32 %r1, 1, 0, %p1;",
+        "and.b64 %d1, %A, 4096; cvt.u32.u64 %r1, %d1;",
+        "mov.u64 %d1, 2199023255552; ld.global.u32 %r1, [%d1];",
+        "st.shared.u64 [%s], %A; ld.shared.u32 %r1, [%s];",
+    ],
+)
+def test_the_bits_of_an_address_are_refused(use: str) -> None:
+    """The base of a buffer is the driver's to choose: nothing may hang on it."""
+    body = f"{use} st.global.u32 [%O], %r1; ret;"
+    kernel = kernel_of(entry(f"{SHARED} {LOCAL} {body}", PARAMS))
+    outcome = fast(kernel, launch_of(PARAMS), EnclosureDomain({}))[0]
+    assert outcome.stopped is not None
+    assert outcome.stopped[0] in ("pointer-bits", "address")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "and.b64 %d1, %A, 3; setp.eq.u64 %p1, %d1, 0; selp.u32 %r1, 7, 8, %p1;",
+        "sub.u64 %d1, %A, %pA; cvt.u32.u64 %r1, %d1;",
+        "setp.ne.u64 %p1, %A, 0; selp.u32 %r1, 7, 8, %p1;",
+        "setp.le.u64 %p1, %pA, %A; selp.u32 %r1, 7, 8, %p1;",
+        "st.local.u64 [l], %A; ld.local.u64 %d1, [l]; ld.global.u32 %r1, [%d1];",
+    ],
+)
+def test_what_does_not_hang_on_a_base_is_executed(use: str) -> None:
+    body_same(f"{SHARED} {LOCAL} {use} st.global.u32 [%O], %r1; ret;", PARAMS)
 
 
 UNDEFINED = {

@@ -182,11 +182,13 @@ class Number:
     def maximum(self: N, other: N) -> N:
         """max(x, y); of a nan and x it is x (PTX ISA, max without .NaN).
 
-        A division by zero may have been an infinity on hardware: it stays.
+        A division by zero may have been an infinity on hardware: Ambiguous.
         """
         for one, another in ((self, other), (other, self)):
+            if one.is_nan and one.reason == DIVISION:
+                raise Ambiguous(DIVISION)
             if one.is_nan:
-                return one if one.reason == DIVISION else another
+                return another
         if self.special is None and other.special is None:
             return self._greater(other)
         low = self.special == -math.inf or other.special == math.inf
