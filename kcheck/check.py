@@ -15,6 +15,7 @@ from kcheck.canon.domain import Collision, LevelsExhausted
 from kcheck.canon.field import FieldDomain
 from kcheck.canon.real import Reals
 from kcheck.canon.theorem import Claim, error_log2, trials_needed
+from kcheck.evaluate import evaluate
 from kcheck.judge import Judge
 from kcheck.launch import Tensor
 from kcheck.launch_check import match_buffers, match_ledger, scalar_pairs
@@ -364,8 +365,6 @@ def run(
     Outputs are the centres of the enclosures, in the shape of the buffer, NaN where undefined or
     never written. Raises UsageError and PtxError for bad arguments.
     """
-    from kcheck.evaluate import evaluate
-
     loaded = load_kernel(kernel, kernel_name)
     side = Subject(loaded, load_one(kernel, loaded, launch))
     started = time.monotonic()

@@ -18,8 +18,7 @@ from kcheck.witness import Subject, slow_run, unknown_inputs, writers
 
 # inputs that are tried before a defect counts as not confirmed
 TRIES = 3
-# CTAs that the slow evaluator runs to see that nothing writes an element
-FEW_CTAS = 16
+MANY_TRIES = 40
 
 
 def location(
@@ -52,10 +51,10 @@ class SlowRuns:
         self.side, self.seed = side, seed
         self._made: dict[tuple[int, ...], list[SlowResult | None]] = {}
 
-    def of(self, ctas: list[int]) -> Iterator[SlowResult]:
+    def of(self, ctas: list[int], tries: int = TRIES) -> Iterator[SlowResult]:
         """The runs of these CTAs that come to an end, made as they are asked for."""
         made = self._made.setdefault(tuple(ctas), [])
-        inputs = list(islice(draws(unknown_inputs(self.side), self.seed), TRIES))
+        inputs = list(islice(draws(unknown_inputs(self.side), self.seed), tries))
         for i, (_, given) in enumerate(inputs):
             if i == len(made):
                 made.append(self._run(given, ctas))
@@ -76,7 +75,8 @@ def confirm_fault(runs: SlowRuns, fault: Fault) -> bool | None:
     """True: the slow evaluator finds it too; False: it does not; None: it can't tell."""
     side, kind = runs.side, fault.reason.partition(".")[0]
     answer: bool | None = None
-    for result in runs.of([flat(fault.cta, side.launch)]):
+    tries = MANY_TRIES if fault.conditional else TRIES
+    for result in runs.of([flat(fault.cta, side.launch)], tries):
         answer = any(
             f.reason.partition(".")[0] == kind
             and (f.instr is None or kind == "deadlock" or f.instr is side.kernel.code[fault.at])
@@ -84,7 +84,8 @@ def confirm_fault(runs: SlowRuns, fault: Fault) -> bool | None:
         )
         if answer:
             return True
-    return answer
+    # that a predicate held on none of the inputs that were tried contradicts nothing
+    return None if fault.conditional else answer
 
 
 def last_writer(
@@ -119,9 +120,8 @@ def _kind(value: Any) -> str:
 
 
 def to_watch(side: Subject, writing: dict[int, Any], ctas: list[int] | None) -> list[int]:
-    """The CTAs that the slow evaluator runs to judge one element."""
-    every = list(range(side.launch.ctas)) if ctas is None else ctas
-    return sorted(writing) or every[:FEW_CTAS]
+    """The CTAs that the slow evaluator runs to judge one element: all, where nobody writes it."""
+    return sorted(writing) or (list(range(side.launch.ctas)) if ctas is None else ctas)
 
 
 def first(flags: Any) -> int:

@@ -81,7 +81,13 @@ class Judge:
                 findings=findings,
                 next_steps=("report this: the two evaluators of kcheck disagree",),
             )
-        return Verdict("undecided", f"unconfirmed.{findings[0].reason}", findings=findings)
+        steps = (
+            "an input that makes the guards of these instructions true, as values:",
+            "init: zero for an output that the host clears",
+        )
+        return Verdict(
+            "undecided", f"unconfirmed.{findings[0].reason}", findings=findings, next_steps=steps
+        )
 
     def _open_difference(self) -> Verdict | None:
         """A difference without a witness, or a value that met an infinity."""
@@ -210,7 +216,10 @@ class Judge:
         )
         if witness is None or question.witness_dir is None:
             return witness
-        return replace(witness, path=str(save(witness, question.witness_dir, question)))
+        try:
+            return replace(witness, path=str(save(witness, question.witness_dir, question)))
+        except OSError as error:
+            return replace(witness, path=f"(not saved: {error})")
 
     def _mismatch(self, witness: Witness) -> Finding:
         c = self.comparisons[witness.buffer]
@@ -282,7 +291,10 @@ def save(witness: Witness, folder: Path, question: Question) -> Path:
                 values = np.asarray(values).reshape(tensor.shape)
                 break
         arrays[name] = values
-    names = (question.reference.kernel.name, question.subject.kernel.name)
-    path = folder / f"{names[0]}-{names[1]}-{witness.buffer}.npz"
+    stems = [
+        Path(side.kernel.module.span.source.name).stem.strip("<>") or side.kernel.name
+        for side in (question.reference, question.subject)
+    ]
+    path = folder / f"{stems[0]}-{stems[1]}-{witness.buffer}.npz"
     save_arrays(path, arrays)
     return path

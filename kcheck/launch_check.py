@@ -219,6 +219,6 @@ def _differ(a: str, b: str, key: str, ours: object, theirs: object) -> UsageErro
     name = f"`{a}`" if a == b else f"`{a}` = `{b}`"
     shown = ["symbolic" if key == "value" and v is None else v for v in (ours, theirs)]
     return UsageError(
-        f"{name}: {key} {shown[0]} in the reference, {shown[1]} in the subject; "
-        "they must be the same (--map REFERENCE=SUBJECT pairs other names)"
+        f"{name}: {key} {shown[0]} in the reference, {shown[1]} in the subject; they must be the "
+        "same: correct a launch file, or pair other names with --map REFERENCE=SUBJECT"
     )

@@ -48,7 +48,7 @@ def assumptions(
             if isinstance(param, Tensor) and param.init == "zero":
                 yield f"the host clears `{param.name}`"
     yield from question.ledger
-    yield from _idle(comparisons)
+    yield from _idle(question, comparisons)
     if any(i.opcode[0] in ("atom", "red") for s in sides for i in s.kernel.code):
         yield "float atomics add in any order"
     if any(i.opcode[0] == "cp" for s in sides for i in s.kernel.code):
@@ -75,9 +75,12 @@ def _by(numbers: tuple[int, ...]) -> str:
     return "x".join(map(str, numbers))
 
 
-def _idle(comparisons: dict[str, Comparison]) -> Iterator[str]:
+def _idle(question: Question, comparisons: dict[str, Comparison]) -> Iterator[str]:
     for name, c in comparisons.items():
         if c.idle.all():
             yield f"WARNING: nothing is written to `{name}`"
-        elif c.idle.any():
-            yield f"{int(c.idle.sum())} elements of `{name}` are written by neither side"
+        elif c.constant:
+            yield f"WARNING: `{name}` depends on no input"
+        if c.idle.any() and not c.idle.all():
+            who = "neither side" if question.ctas is None else f"CTA {question.ctas[0]} of no side"
+            yield f"{int(c.idle.sum())} elements of `{name}` are written by {who}"

@@ -31,7 +31,8 @@ class Output:
 class Comparison:
     """Flags per element of one pair of buffers.
 
-    `unwritten`: -1 only the reference wrote, 1 only the subject, 0 neither or both.
+    `unwritten`: -1 only the reference wrote, 1 only the subject, 0 neither or both. `constant`:
+    no element depends on an input.
     """
 
     reference: Tensor
@@ -43,6 +44,7 @@ class Comparison:
     nan: tuple[Bool, Bool]
     undefined: tuple[Bool, Bool]
     unknown: Bool
+    constant: bool
 
 
 def parts_of(tensor: Tensor) -> list[slice]:
@@ -74,6 +76,7 @@ def compare(
     return Comparison(
         *pair,
         equal=join(lambda c: c.equal),
+        constant=all(part.constant for part in parts),
         different=join(lambda c: c.different),
         idle=join(lambda c: c.idle),
         unwritten=join(lambda c: c.unwritten),
@@ -110,6 +113,7 @@ def _compare(
         nan=(nan[0], nan[1]),
         undefined=(undefined[0], undefined[1]),
         unknown=unknown,
+        constant=bool((idle | ((a.ids >= 0) & (b.ids >= 0))).all()),
     )
 
 

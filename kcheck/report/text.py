@@ -7,7 +7,7 @@ import textwrap
 from kcheck.verdict import Finding, Location, Verdict, Witness, element
 
 # more findings and next steps than this are counted, not printed
-SHOWN = 20
+SHOWN = 6
 RELATION = {"proved": "=", "proved-for-cta": "=", "refuted": "!="}
 
 

@@ -45,7 +45,8 @@ class BudgetError(Exception):
 class Fault:
     """A defect seen while executing: `count` lanes (in all) at one instruction.
 
-    `thread` and `cta` (x, y, z) are the first lane's.
+    `thread` and `cta` (x, y, z) are the first lane's. `conditional`: only where a predicate on
+    tensor values holds.
     """
 
     reason: str
@@ -54,6 +55,7 @@ class Fault:
     thread: tuple[int, int, int]
     cta: tuple[int, int, int]
     count: int = 1
+    conditional: bool = False
 
 
 @dataclass
@@ -87,6 +89,8 @@ class Machine(Conversions):
         self.executed = 0
         self.budget = BUDGET
         self.at = 0
+        # a guard on tensor values is in force
+        self.conditional = False
         self.mask: Bool | None = None
         self.notmask: Bool | None = None
         # threads of a CTA, padded to whole warps; the padding never lives
@@ -181,7 +185,13 @@ class Machine(Conversions):
             return
         lane = int(lanes.argmax())
         self.faults[reason, where] = Fault(
-            reason, where, message, self.thread(lane), self.cta(lane), int(lanes.sum())
+            reason,
+            where,
+            message,
+            self.thread(lane),
+            self.cta(lane),
+            int(lanes.sum()),
+            self.conditional,
         )
 
     def thread(self, lane: int) -> tuple[int, int, int]:

@@ -102,11 +102,13 @@ def _store(d: Decoder, instr: Instr) -> Guarded:
 
     def store(m: Machine, p: Pred, negated: bool) -> None:
         q = negate(m, p) if negated else p
+        m.conditional = True
         old = gather(m, at, size, count)
         new = [
             select(m, q, narrowed(m, m.regs[s], size), o, size)
             for s, o in zip(sources, old, strict=True)
         ]
         scatter(m, at, size, count, new)
+        m.conditional = False
 
     return store
