@@ -212,7 +212,7 @@ def _same_dtype(a: str, b: str) -> bool:
 def _same_values(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
     if a is None or b is None:
         return a is b
-    return bool(np.array_equal(a, b))
+    return bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))
 
 
 def _differ(a: str, b: str, key: str, ours: object, theirs: object) -> UsageError:

@@ -353,6 +353,14 @@ class Reals(Generic[V]):
         """The lanes that are no number: undefined, unknown, NaN, infinite."""
         return np.zeros(1, bool) if a.c is None else self._specials(a.c)
 
+    def large(self, a: Real[V], limit: int) -> Bool:
+        """The lanes that hold a constant of magnitude `limit` or more."""
+        if a.c is None:
+            return np.zeros(1, bool)
+        values = self.constants.values
+        ids = [i for i in np.unique(a.c).tolist() if i >= FINITE and abs(values[i]) >= limit]
+        return np.isin(a.c, ids)
+
     @staticmethod
     def _specials(c: Ids) -> Bool:
         return (c >= 0) & (c < FINITE)

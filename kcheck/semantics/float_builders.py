@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kcheck.canon.constants import FINITE, NAN, NAN_DIV, NINF, PINF, UNDEF, UNKNOWN
+from kcheck.canon.constants import NAN, NAN_DIV, NINF, PINF, UNDEF, UNKNOWN
 from kcheck.canon.real import CONST, SYM, Real
 from kcheck.ptx_frontend.tree import Instr, Operand, Pair
 from kcheck.semantics import integers
@@ -15,14 +15,11 @@ from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.integer_builders import predicate_writer
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.predicates import as_number, combine, negate
-from kcheck.semantics.values import FMT_BYTES, Packed, Pred, Unsupported
+from kcheck.semantics.values import FMT_BYTES, MAGIC, Packed, Pred, Unsupported
 
 Slots = dict[str, str]
 R = Real[Any]
 Function = Callable[..., R]
-
-# Adding a constant this large to data is meant to round it (1.5 * 2^23 and its like).
-MAGIC = {"f32": 2**22, "f64": 2**51, "f16": 2**10, "bf16": 2**7}
 
 
 def check_magic(m: Machine, fmt: str, x: R, y: R) -> None:
@@ -33,13 +30,7 @@ def check_magic(m: Machine, fmt: str, x: R, y: R) -> None:
     if limit is None:
         return
     for known, data in ((x, y), (y, x)):
-        if known.c is None:
-            continue
-        used = np.unique(known.c)
-        large = [i for i in used if i >= FINITE and abs(m.reals.constants.values[i]) >= limit]
-        if not large:
-            continue
-        lanes = np.isin(known.c, large) & m.symbolic_lanes(data)
+        lanes = m.reals.large(known, limit) & m.symbolic_lanes(data)
         if (lanes if m.mask is None else lanes & m.mask).any():
             raise Unsupported(
                 "magic-rounding",

@@ -35,6 +35,7 @@ from kcheck.semantics.units import (
 )
 from kcheck.semantics.values import (
     FMT_BYTES,
+    MAGIC,
     UNSIGNED,
     Array,
     Bool,
@@ -333,6 +334,9 @@ class Memory:
             old = self.reals.from_ids(ids)
         elif old.fmt != fmt:
             raise Unsupported("reinterpret", f"an atomic adds {fmt} to {old.fmt}")
+        limit = MAGIC.get(fmt)
+        if limit and (self.reals.large(old, limit) | self.reals.large(value, limit)).any():
+            raise Unsupported("magic-rounding", "an atomic adds to, or of, a large constant")
         bad = self.reals.specials(old) | self.reals.specials(value)
         if bad.any():
             bad = np.broadcast_to(bad, cell.shape)

@@ -109,7 +109,8 @@ class Regions:
             )
             self.tensors[tensor.name] = self._add(region)
         for name, variable in self.kernel.variables.items():
-            if variable.space in ("global", "const"):
+            external = "extern" in variable.attributes  # its contents are not known
+            if variable.space in ("global", "const") and not external:
                 memory = self._initialized(variable)
                 base = self._next_base()
                 region = Region(
@@ -158,8 +159,6 @@ class Regions:
         return memory
 
     def _initialized(self, variable: Variable) -> Memory:
-        if "extern" in variable.attributes:
-            raise Unsupported("symbol", f"the contents of the external {variable.name}")
         width = type_bytes(variable.type)
         memory = Memory(self.reals, self.codec, max(variable.count, 1), width)
         values = [_bits(item, width) for item in variable.init or ()]

@@ -17,6 +17,8 @@ Bool = NDArray[np.bool_]
 
 # bytes of the float formats a register can hold; a symbolic integer is moved, never computed with
 FMT_BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+# Adding a constant this large to data is meant to round it (1.5 * 2^23 and its like).
+MAGIC = {"f32": 2**22, "f64": 2**51, "f16": 2**10, "bf16": 2**7}
 UNSIGNED: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 

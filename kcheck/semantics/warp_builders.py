@@ -12,6 +12,7 @@ from kcheck.ptx_frontend.tree import Instr, Pair, Vec
 from kcheck.semantics import fragments
 from kcheck.semantics.access import address, resolve
 from kcheck.semantics.decode import Builder, Decoder, put
+from kcheck.semantics.float_builders import check_magic
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.move_builders import choose
 from kcheck.semantics.units import undefined
@@ -282,6 +283,7 @@ def _mma(d: Decoder, instr: Instr, slots: Slots) -> Step:
                 ids = np.where(undefined_out[:, rows, cols].reshape(-1), UNDEF, SYMBOLIC)
                 part = m.reals.mixed(v, ids.astype(np.int32))
             m.reals.at = m.at
+            check_magic(m, out, part, c[i])
             total = m.reals.add(part, c[i])
             total.fmt = out
             results.append(total)

@@ -1,0 +1,169 @@
+"""Pairs that were once called proved, or refuted, wrongly: one promise each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kcheck import check
+from kcheck.check import equivalent
+from kcheck.launch import Launch, Scalar, Tensor
+from kcheck.proof import claim
+from kcheck.verdict import UsageError, Verdict
+from tests.semantics.harness import entry, launch_of, out, symbol
+from tests.snippets import FLOATS, compared, floats, on_floats
+
+X = "add.f32 %f3, %f1, 0f00000000;"
+SHARED = ".shared .align 4 .b8 s[128]; .reg .b32 %s; mov.b32 %s, s; mad.lo.u32 %s, %gid, 4, %s;"
+ZERO_DIVISOR = "sub.f32 %f4, %f1, %f1; div.rn.f32 %f5, %f1, %f4;"
+
+
+def told(verdict: Verdict) -> tuple[str, str | None]:
+    return verdict.verdict, verdict.reason
+
+
+UNDEFINED = {
+    "the rest of an undefined word": f"{SHARED} st.shared.u32 [%s], %r9; st.shared.u16 [%s], %h1;"
+    "ld.shared.u16 %h2, [%s+2]; cvt.rn.f32.u16 %f4, %h2; add.f32 %f3, %f1, %f4;",
+    "the sign of an undefined number": "copysign.f32 %f3, %f9, %f1;",
+}
+
+
+@pytest.mark.parametrize("what", UNDEFINED)
+def test_undefined_stays_undefined(what: str) -> None:
+    body = f"mov.u16 %h1, 5; {UNDEFINED[what]}"
+    assert told(floats(body, body)) == ("refuted", "undefined.output")
+
+
+MAGIC = {
+    "a product": "mov.f32 %f4, 0f45800000; mov.f32 %f5, 0f45400000; fma.rn.f32 %f3, %f4, %f5, %f1;"
+    "neg.f32 %f4, %f4; fma.rn.f32 %f3, %f4, %f5, %f3;",
+    "an atomic": "st.global.f32 [%z], %f1; red.global.add.f32 [%z], 0f4B400000;"
+    "red.global.add.f32 [%z], 0fCB400000; ld.global.f32 %f3, [%z];",
+}
+
+
+@pytest.mark.parametrize("how", MAGIC)
+def test_magic_rounding_is_refused_however_it_is_written(how: str) -> None:
+    assert told(floats(MAGIC[how], X)) == ("undecided", "unsupported.magic-rounding")
+
+
+@pytest.mark.parametrize("op", ["max.f32", "min.f32", "max.NaN.f32", "add.sat.f32"])
+def test_a_division_by_zero_may_be_an_infinity(op: str) -> None:
+    """min(1/0, x) is x on hardware, max(1/0, x) is not: neither is claimed."""
+    verdict = floats(f"{ZERO_DIVISOR} {op} %f3, %f5, %f1;", X)
+    allowed = {("undecided", "unsupported.infinity")}
+    if op == "max.NaN.f32":
+        allowed = {("refuted", "value.division-by-zero")}
+    assert told(verdict) in allowed
+
+
+def test_an_external_variable_has_no_known_contents() -> None:
+    head = ".extern .global .align 4 .b8 tab[128];"
+    body = on_floats("ld.global.f32 %f4, [tab]; add.f32 %f3, %f1, %f4;")
+    verdict = compared(body, on_floats(X), FLOATS, head=head)
+    assert told(verdict) == ("undecided", "unsupported.symbol")
+
+
+def test_a_loop_without_instructions_ends_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kcheck.semantics.machine.BUDGET", 1000)
+    verdict = floats("L: bra L;" + X, X)
+    assert told(verdict) == ("undecided", "budget.time")
+
+
+def test_a_guarded_store_out_of_bounds_is_no_contradiction() -> None:
+    body = X + "setp.gt.f32 %p1, %f1, 0f7E967699; @%p1 st.global.f32 [%z+4096], %f1;"
+    assert told(floats(body, X)) == ("undecided", "unconfirmed.bounds.global")
+    reached = X + "setp.gt.f32 %p1, %f1, 0f3F800000; @%p1 st.global.f32 [%z+4096], %f1;"
+    assert told(floats(reached, X)) == ("refuted", "bounds.global")
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_infinities_are_values(value: float) -> None:
+    known = Tensor("x", "f32", (32,), "in", values=np.full(32, value, np.float32))
+    params = [known, symbol("y", "f32", 32), out("z", "f32", 32)]
+    verdict = compared(on_floats(X), on_floats("mov.f32 %f3, %f1;"), params)
+    expected = ("refuted", "value.nan") if np.isnan(value) else ("proved", None)
+    assert told(verdict) == expected
+
+
+def test_an_output_without_an_input_is_warned_of() -> None:
+    verdict = floats("mov.f32 %f3, 0f00000000;", "mov.f32 %f3, 0f00000000;")
+    assert verdict.verdict == "proved"
+    assert "WARNING: `z` depends on no input" in verdict.ledger
+
+
+# names that meet on both sides
+
+HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
+SCALED = (
+    HEAD
+    + """.visible .entry k(.param .u64 x, .param .f32 a, .param .u64 z)
+{ .reg .b64 %d<4>; .reg .f32 %f<4>; ld.param.u64 %d1, [x]; ld.param.f32 %f1, [a];
+  ld.param.u64 %d2, [z]; ld.global.f32 %f2, [%d1]; mul.f32 %f3, %f1, %f2;
+  st.global.f32 [%d2], %f3; ret; }
+"""
+)
+INDEXED = (
+    HEAD
+    + """.visible .entry k(.param .u64 x, .param .u64 a, .param .u64 z)
+{ .reg .b64 %d<4>; .reg .f32 %f<4>; ld.param.u64 %d1, [x]; ld.param.u64 %d3, [a];
+  ld.param.u64 %d2, [z]; ld.global.f32 %f1, [%d3]; ld.global.f32 %f2, [%d1];
+  mul.f32 %f3, %f1, %f2; st.global.f32 [%d2], %f3; ret; }
+"""
+)
+ONE = (1, 1, 1)
+
+
+def launched(*params: Any) -> Launch:
+    return Launch("k", ONE, ONE, params)
+
+
+def one(name: str, role: str = "in") -> Tensor:
+    return Tensor(name, "f32", (1,), role)
+
+
+def judged(reference: str, a: Launch, subject: str, b: Launch, **more: Any) -> Verdict:
+    return equivalent(reference, subject, launch=a, subject_launch=b, safety=False, seed=1, **more)
+
+
+def test_a_scalar_and_a_tensor_of_one_name_are_two_inputs() -> None:
+    scalar = launched(one("x"), Scalar("a", "f32", None), one("z", "out"))
+    tensor = launched(one("x"), one("a"), one("z", "out"))
+    assert told(judged(SCALED, scalar, INDEXED, tensor)) == ("refuted", "value.mismatch")
+
+
+def test_a_mapped_scalar_does_not_meet_the_subjects_own() -> None:
+    """a is the subject's b; the subject's own a is another input."""
+    ours = launched(one("x"), Scalar("a", "f32", None), one("z", "out"))
+    theirs = launched(one("x"), Scalar("b", "f32", None), one("z", "out"))
+    assert judged(SCALED, ours, SCALED, theirs, mapping={"a": "b"}).verdict == "proved"
+    other = launched(one("x"), Scalar("a", "f32", None), one("z", "out"), Scalar("b", "f32", None))
+    longer = SCALED.replace(".param .u64 z)", ".param .u64 z, .param .f32 b)")
+    verdict = judged(SCALED, ours, longer, other, mapping={"a": "b"})
+    assert told(verdict) == ("refuted", "value.mismatch")
+
+
+def test_a_buffer_cleared_on_one_side_only_is_refused() -> None:
+    a = launch_of([*FLOATS[:2], out("z", "f32", 32, init="zero")])
+    body = entry(on_floats(X), FLOATS)
+    with pytest.raises(UsageError, match="init zero in the reference, undef in the subject"):
+        judged(body, a, body, launch_of(FLOATS))
+
+
+def test_the_claim_is_made_of_the_run_that_is_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More trials draw other primes: the condition of the theorem is checked for those."""
+    trials: list[int] = []
+
+    def noted(question: Any, run: Any) -> Any:
+        trials.append(run.trials)
+        return claim(question, run)
+
+    monkeypatch.setattr("kcheck.check.claim", noted)
+    body = "ex2.approx.f32 %f4, %f1; ex2.approx.f32 %f5, %f2; add.f32 %f3, %f4, %f5;"
+    verdict = floats(body, body)
+    assert verdict.verdict == "proved"
+    assert trials[0] == check.TRIALS
+    assert trials[-1] == verdict.statistics["trials"] > check.TRIALS
