@@ -61,8 +61,10 @@ class Judge:
         if any(c.different.any() for c in self.comparisons.values()):
             self.question.progress("looking for an input", 0.0)
             witness = self._witness()
-            if witness is not None:
+            if witness is not None and not witness.by_rounding:
                 found.append((self._mismatch(witness), True))
+        if not found and witness is not None:
+            return self._constants(witness)
         if not found:
             return self._open_difference()
         confirmed = sorted((f for f, sure in found if sure), key=_rank)
@@ -87,6 +89,16 @@ class Judge:
         )
         return Verdict(
             "undecided", f"unconfirmed.{findings[0].reason}", findings=findings, next_steps=steps
+        )
+
+    def _constants(self, witness: Witness) -> Verdict:
+        """All that was found is a difference that rounded literals could explain."""
+        mismatch = self._mismatch(witness)
+        message = f"{mismatch.message}: literals within 2 ulp of these could make them equal"
+        finding = replace(mismatch, reason="constants", message=message, side="both")
+        steps = ("compare the float literals of both kernels",)
+        return Verdict(
+            "undecided", "constants", findings=(finding,), witness=witness, next_steps=steps
         )
 
     def _open_difference(self) -> Verdict | None:

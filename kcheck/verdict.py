@@ -46,7 +46,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Witness:
-    """An input on which the two outputs differ: enclosures `[low, high]` of both values."""
+    """An input on which the two outputs differ: enclosures `[low, high]` of both values.
+
+    `by_rounding`: literals that were rounded differently could explain it.
+    """
 
     buffer: str
     index: tuple[int, ...]
@@ -55,6 +58,7 @@ class Witness:
     family: str
     inputs: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
     path: str | None = None
+    by_rounding: bool = False
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ Pair = tuple[Tensor, Tensor]
 TRIED = 3
 # seconds after which no further input is tried
 PATIENCE = 60.0
+# inputs on which the lane executor sees a difference that the slow evaluator does not confirm
+FRUITLESS = 3
 # formats that hold nothing above the range of f16, and integers
 NARROW = frozenset({"f16", "e4m3", "e5m2"} | (DTYPE_BYTES.keys() - FLOATS))
 # instructions that leave the rationals
@@ -71,7 +73,8 @@ def find_witness(
 ) -> Witness | None:
     """An input on which some element differs, confirmed, or None.
 
-    `pairs`: buffer name -> (pair of tensors, flags of the elements that may differ).
+    `pairs`: buffer name -> (pair of tensors, flags of the elements that may differ). A witness
+    `by_rounding` is one that rounded literals could explain; any other is preferred.
     """
     sizes = unknown_inputs(reference, subject)
     started = time.monotonic()
@@ -82,14 +85,23 @@ def find_witness(
         if not isinstance(param, TensorMap) and param.dtype in NARROW
     }
     tries = list(draws(sizes, seed, sizes.keys() - narrow))
+    rounded: tuple[str, dict[str, Any]] | None = None
+    fruitless = 0
     for number, (family, inputs) in enumerate(tries):
-        if time.monotonic() - started > PATIENCE:
-            return None
+        if time.monotonic() - started > PATIENCE or fruitless == FRUITLESS:
+            break
         progress("looking for an input", number / len(tries))
-        found = _try(reference, subject, pairs, inputs, family, ctas)
+        seen, found = _try(reference, subject, pairs, inputs, family, ctas, widen=True)
         if found is not None:
             return found
-    return None
+        fruitless += seen
+        if rounded is None and not seen:
+            apart, _ = _try(reference, subject, pairs, inputs, family, ctas, confirmed=False)
+            rounded = (family, inputs) if apart else None
+    if rounded is None:
+        return None
+    _, found = _try(reference, subject, pairs, rounded[1], rounded[0], ctas)
+    return None if found is None else replace(found, by_rounding=True)
 
 
 def _run(side: Subject, domain: Any, reals: Any, ctas: list[int] | None) -> Execution:
@@ -103,23 +115,31 @@ def _try(
     inputs: dict[str, Any],
     family: str,
     ctas: list[int] | None,
-) -> Witness | None:
-    domain = EnclosureDomain(inputs)
+    *,
+    widen: bool = False,
+    confirmed: bool = True,
+) -> tuple[bool, Witness | None]:
+    """Does some element differ on this input, and the witness that the slow evaluator confirms."""
+    domain = EnclosureDomain(inputs, widen)
     reals: Reals[Any] = Reals(domain)
     try:
         a, b = (_run(side, domain, reals, ctas) for side in (reference, subject))
     except (Refused, BudgetError):
-        return None
+        return False, None
+    apart = False
     for name, (pair, candidates) in pairs.items():
         gap = np.where(candidates, separation(a, b, pair, domain), 0)
         for element in np.argsort(-gap, kind="stable")[:TRIED]:
             if gap[element] <= 0:
                 break
+            apart = True
+            if not confirmed:
+                return True, None
             values = confirm(reference, subject, inputs, (name, int(element)), ctas)
             if values is not None:
                 index = pair[0].index(int(element))
-                return Witness(name, index, values[0], values[1], family, inputs)
-    return None
+                return True, Witness(name, index, values[0], values[1], family, inputs)
+    return apart, None
 
 
 def writers(

@@ -89,6 +89,25 @@ def test_infinities_are_values(value: float) -> None:
     assert told(verdict) == expected
 
 
+ROUNDED = {
+    "literals one ulp apart": ("mul.f32 %f3, %f1, 0f3DCCCCCD;", "mul.f32 %f3, %f1, 0f3DCCCCCE;"),
+    "a constant folded": (
+        "mul.f32 %f3, %f1, 0f3E99999A;",
+        "mov.f32 %f4, 0f3DCCCCCD; mul.f32 %f4, %f4, 0f40400000; mul.f32 %f3, %f1, %f4;",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ROUNDED)
+def test_a_difference_of_rounded_literals_is_left_open(what: str) -> None:
+    assert told(floats(*ROUNDED[what])) == ("undecided", "constants")
+
+
+def test_a_literal_that_is_simple_is_meant_as_it_is_written() -> None:
+    verdict = floats("add.f32 %f3, %f1, 0f3F800000;", "add.f32 %f3, %f1, 0f3F7FF000;")
+    assert told(verdict) == ("refuted", "value.mismatch")
+
+
 def test_an_output_without_an_input_is_warned_of() -> None:
     verdict = floats("mov.f32 %f3, 0f00000000;", "mov.f32 %f3, 0f00000000;")
     assert verdict.verdict == "proved"

@@ -30,6 +30,20 @@ FUNCTIONS: dict[str, Callable[[Ends], Ends]] = {
 }
 
 
+# relative width of two roundings of f32 to either side
+ROUNDED = 2.0**-22
+# integers below this, times a power of 2, are meant as they are written
+SIMPLE = 2**12
+
+
+def _simple(value: Fraction) -> bool:
+    """An integer, or a power of 2 times an integer below `SIMPLE`."""
+    up, down = abs(value.numerator), value.denominator
+    if down == 1 or up == 0:
+        return True
+    return down & (down - 1) == 0 and up < SIMPLE
+
+
 class Enclosure:
     """Reals within [low, high], lane by lane; both arrays have the lanes' shape."""
 
@@ -92,15 +106,27 @@ def _quiet() -> np.errstate:
 
 
 class EnclosureDomain:
-    """The operations at the inputs given by name (flat arrays of float64)."""
+    """The operations at the inputs given by name (flat arrays of float64).
 
-    def __init__(self, inputs: Mapping[str, NDArray[Any]]) -> None:
+    `widen`: a constant that is no simple number (DESIGN.md 6, constants) stands for all within 2
+    ulp of f32 of it: what a compiler may have made of it by rounding.
+    """
+
+    def __init__(self, inputs: Mapping[str, NDArray[Any]], widen: bool = False) -> None:
+        self.widen = widen
         self._inputs = {k: np.asarray(v, np.float64).ravel() for k, v in inputs.items()}
 
     def constants(self, values: Sequence[Fraction], index: Index) -> Enclosure:
         """Lane i encloses `values[index[i]]`."""
-        table = np.array([interval.point(Fraction(v)) for v in values])
+        table = np.array([self._point(Fraction(v)) for v in values])
         return Enclosure(table[:, 0][index], table[:, 1][index])
+
+    def _point(self, value: Fraction) -> Ends:
+        low, high = interval.point(value)
+        if not self.widen or _simple(value):
+            return low, high
+        slack = abs(high) * ROUNDED
+        return low - slack, high + slack
 
     def input(self, name: str, n: int) -> Enclosure:
         """The first `n` numbers given under `name`; KeyError or ValueError if there are none."""
