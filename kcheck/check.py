@@ -65,7 +65,11 @@ class Question:
     @property
     def compared(self) -> list[tuple[Tensor, Tensor]]:
         """The pairs whose contents must agree."""
-        return [(a, b) for a, b in self.pairs if a.role != "in" and a.compare and b.compare]
+        return [
+            (a, b)
+            for a, b in self.pairs
+            if a.role != "in" and a.compare and b.compare and a.elements
+        ]
 
 
 def equivalent(

@@ -277,14 +277,28 @@ def main(arguments: list[str] | None = None) -> int:
         return internal_error(error, as_json)
 
 
+def output_error(error: OSError) -> int:
+    """The answer can't be written (a full disk): say so, and fail no second time at exit."""
+    print(f"kcheck: cannot write: {error}", file=sys.stderr)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return USAGE
+
+
 def show(answer: Answer) -> int:
     """Print an answer. Colour only on a terminal."""
+    if sys.stdout is None:  # closed by the caller
+        return answer.code
     text = answer.text
     if answer.colour and not os.environ.get("NO_COLOR"):
         head, _, rest = text.partition(" ")
         text = f"{click.style(head, fg=answer.colour, bold=True)} {rest}"
-    click.echo(text)
-    sys.stdout.flush()
+    try:
+        click.echo(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return output_error(error)
     return answer.code
 
 

@@ -32,8 +32,10 @@ def evaluate(
         values = np.where(out.ids == PINF, np.inf, np.where(out.ids == NINF, -np.inf, values))
         values[out.unwritten] = np.nan
         width = max(width, float(np.max(high - low, initial=0.0)))
-        if tensor.dtype not in FLOATS and not np.isnan(values).any():
-            values = values.astype(np.int64)
+        if tensor.dtype not in FLOATS and (out.ids >= FINITE).all():
+            numbers = run.reals.constants.values  # exact: float64 has not all integers
+            kind = np.uint64 if tensor.dtype[0] == "u" else np.int64
+            values = np.array([numbers[i].numerator for i in out.ids.tolist()], kind)
         outputs[name] = values.reshape(tensor.shape) if tensor.strides is None else values
     figures = {
         "instructions": run.instructions,

@@ -47,6 +47,10 @@ def assumptions(
                 yield f"`{param.name}` holds the values: of {side.launch.path}"
             if isinstance(param, Tensor) and param.init == "zero":
                 yield f"the host clears `{param.name}`"
+    for side in sides:
+        for variable in side.kernel.variables.values():
+            if variable.space in ("global", "const") and variable.init is not None:
+                yield f"the device variable `{variable.name}` holds its initializer"
     yield from question.ledger
     yield from _idle(question, comparisons)
     if any(i.opcode[0] in ("atom", "red") for s in sides for i in s.kernel.code):

@@ -132,4 +132,6 @@ def separation(
         relative = np.where(apart, np.minimum(gap / size, 1), 0.0)
     finite = [(x.ids == SYMBOLIC) | (x.ids >= FINITE) for x in (a, b)]
     infinite = (finite[0] != finite[1]) | (~finite[0] & ~finite[1] & (a.ids != b.ids))
+    exact = (a.ids >= FINITE) & (b.ids >= FINITE)  # float64 has not all integers
+    relative = np.where(exact, np.where(a.ids != b.ids, np.maximum(relative, 1e-9), 0.0), relative)
     return np.where(infinite, 1.0, np.broadcast_to(relative, infinite.shape))

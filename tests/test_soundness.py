@@ -67,6 +67,48 @@ def test_an_external_variable_has_no_known_contents() -> None:
     assert told(verdict) == ("undecided", "unsupported.symbol")
 
 
+@pytest.mark.parametrize(
+    ("head", "body", "form"),
+    [
+        (".const .align 4 .f32 tab[4];", "ld.const.f32 %f4, [tab];", "symbol"),
+        (".global .align 4 .f32 tab[4];", "ld.global.f32 %f4, [tab];", "symbol"),
+        (
+            ".global .align 4 .f32 tab[4] = {0f00000000};",
+            "mov.f32 %f4, %f1; st.global.f32 [tab], %f1;",
+            "global-store",
+        ),
+        (
+            ".func f(); .func g() { call f; ret; } .func f() { call g; ret; }",
+            "call f; mov.f32 %f4, %f1;",
+            "call",
+        ),
+    ],
+)
+def test_what_the_host_or_nobody_can_see_is_refused(head: str, body: str, form: str) -> None:
+    """Device variables are set and read by the host; recursion has no end that is known."""
+    text = on_floats(f"{body} add.f32 %f3, %f1, %f4;")
+    verdict = compared(text, text, FLOATS, head=head)
+    assert told(verdict) == ("undecided", f"unsupported.{form}")
+
+
+def test_an_initialized_variable_is_an_assumption() -> None:
+    text = on_floats("ld.const.f32 %f4, [tab]; add.f32 %f3, %f1, %f4;")
+    head = ".const .align 4 .f32 tab[1] = {0f3F800000};"
+    verdict = compared(text, on_floats("add.f32 %f3, %f1, 0f3F800000;"), FLOATS, head=head)
+    assert verdict.verdict == "proved"
+    assert "the device variable `tab` holds its initializer" in verdict.ledger
+
+
+def test_registers_of_two_kinds_do_not_multiply() -> None:
+    """Moves between registers whose lanes hold bits in some and floats in others."""
+    moves = "".join(f"mov.b32 %r2, %r1; mov.b32 %r1, %r2; // {i}\n" for i in range(40))
+    body = (
+        "mov.u32 %r1, 0; setp.lt.u32 %p1, %gid, 7; @%p1 mov.b32 %r1, %f1;"
+        f"@%p1 bra L; bra M; L: {moves} M: mov.b32 %f3, %r1;"
+    )
+    assert floats(body, body).verdict == "proved"
+
+
 def test_a_loop_without_instructions_ends_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kcheck.semantics.machine.BUDGET", 1000)
     verdict = floats("L: bra L;" + X, X)

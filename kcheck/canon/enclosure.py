@@ -121,7 +121,7 @@ class EnclosureDomain:
         table = np.array([self._point(Fraction(v)) for v in values])
         return Enclosure(table[:, 0][index], table[:, 1][index])
 
-    def _point(self, value: Fraction) -> Ends:
+    def _point(self, value: Fraction) -> tuple[float, float]:
         low, high = interval.point(value)
         if not self.widen or _simple(value):
             return low, high

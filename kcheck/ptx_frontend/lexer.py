@@ -16,7 +16,8 @@ WORD, DOT, FLOAT, INT, STRING, PUNCT, COMMENT, END, BAD = range(1, 10)
 _TOKEN = re.compile(
     r"""[ \t\r\n\f\v]*(?:
       ((?:[A-Za-z_$][\w$]*|%[\w$]+)(?:(?:\.|::)[\w$]+)*)            # ld.global, %tid.x, $L__BB0_1
-    | (\.[A-Za-z_][\w$]*(?:(?:\.|::)[\w$]+)*)                       # .reg, .L2::cache_hint
+    | (\.(?:reg|shared|local|global|const|param)(?=\.)              # .reg.b32 is two tokens
+        |\.[A-Za-z_][\w$]*(?:(?:\.|::)[\w$]+)*)                     # .reg, .L2::cache_hint
     | ((?:0[fF][0-9A-Fa-f]{8}|0[dD][0-9A-Fa-f]{16}
         |\d+\.\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)(?![\w$]))
     | ((?:0[xX][0-9A-Fa-f]+|0[bB][01]+|\d+)U?(?![\w$]))

@@ -260,8 +260,9 @@ class _Lowering:
         if function is None or function.body is None:
             self._stay(instr, scope)
             return
-        if function.name in self.calls:
-            raise PtxError(instr.span, f"recursion: `{name}` calls itself")
+        if function.name in self.calls:  # recursion: refused when it is reached
+            self._stay(instr, scope)
+            return
         behind, skipped = self._new_label(), self._new_label()
         if instr.guard:
             guard = Guard(instr.guard.reg, not instr.guard.negated)

@@ -152,6 +152,8 @@ def _place(
         mask = _faulty(m, region, offset, group, inside, aligned, nbytes)
         if mask is None:
             return None
+    if write and region.space == "global" and region.tensor is None:
+        raise Unsupported("global-store", f"a store into the device variable {region.name}")
     if write and region.readonly:
         m.fault("bounds.readonly", group, f"a store into the input {region.name}")
         return None

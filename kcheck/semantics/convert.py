@@ -255,9 +255,7 @@ class Conversions:
             merged = self._where(mask, new, old)
             if merged is not None:
                 return merged
-        parts = list(old.parts) if type(old) is Mixed else [(~mask, old)]
-        fresh = new.parts if type(new) is Mixed else [(np.ones(self.lanes, bool), new)]
-        parts += [(part & mask, v) for part, v in fresh]
+        parts = _within(old, notmask) + _within(new, mask)
         return Mixed(parts)
 
     def _first(self, new: Any, notmask: Bool) -> Any:
@@ -347,3 +345,18 @@ class Conversions:
     def symbolic_lanes(self, x: Real[Any]) -> Bool:
         """Lanes whose value only the domain knows."""
         return np.ones(1, bool) if x.c is None else x.c == SYMBOLIC
+
+
+def _within(x: Any, lanes: Bool) -> list[tuple[Bool, Any]]:
+    """A register as disjoint parts in these lanes; one part for each value that is seen."""
+    if type(x) is not Mixed:
+        return [(lanes, x)]
+    seen = ~lanes
+    out: dict[int, tuple[Bool, Any]] = {}
+    for part, value in reversed(x.parts):
+        own = part & ~seen
+        seen = seen | part
+        if own.any():
+            known = out.get(id(value))
+            out[id(value)] = (own if known is None else known[0] | own, value)
+    return list(out.values())

@@ -15,13 +15,15 @@ from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics.builders import BUILDERS
 from kcheck.semantics.decode import decode
-from kcheck.semantics.machine import Fault, Machine
+from kcheck.semantics.machine import BudgetError, Fault, Machine
 from kcheck.semantics.memory import Memory
 from kcheck.semantics.symbolic import guarded_symbolically
 from kcheck.semantics.values import Unsupported
 
 # Lanes that run together: enough to hide Python's overhead, few enough for the cache.
 BATCH = 4096
+# Elements of buffers and CTAs of a grid that are tried at all.
+MOST_ELEMENTS, MOST_CTAS = 1 << 28, 1 << 22
 
 
 class Refused(Exception):
@@ -56,6 +58,16 @@ class Execution:
         return self.launch.buffers[name]
 
 
+def _ctas(launch: Launch) -> list[int]:
+    """All CTAs. BudgetError for a grid, or buffers, that no run could get through."""
+    elements = sum(tensor.elements for tensor in launch.buffers.values())
+    if elements > MOST_ELEMENTS:
+        raise BudgetError("memory", f"the buffers have {elements} elements")
+    if launch.ctas > MOST_CTAS:
+        raise BudgetError("time", f"the grid has {launch.ctas} CTAs")
+    return list(range(launch.ctas))
+
+
 def execute(
     kernel: Kernel,
     launch: Launch,
@@ -73,11 +85,14 @@ def execute(
     element whose writers (CTAs) are to be noted in its memory.
     Raises Refused for what is not supported, and what the domain raises.
     """
-    chosen = list(range(launch.ctas)) if ctas is None else ctas
+    chosen = _ctas(launch) if ctas is None else ctas
     reals = Reals(domain) if reals is None else reals
     reals.origins = {}
-    machine = Machine(kernel, launch, reals)
-    machine.program = decode(machine, BUILDERS, guarded_symbolically)
+    try:
+        machine = Machine(kernel, launch, reals)
+        machine.program = decode(machine, BUILDERS, guarded_symbolically)
+    except Unsupported as error:
+        raise Refused(error.form, error.message, kernel.code[0]) from error
     if watch is not None:
         region = machine.regions.items[machine.regions.tensors[watch[0]]]
         region.memory.watched = watch[1]

@@ -109,8 +109,8 @@ class Regions:
             )
             self.tensors[tensor.name] = self._add(region)
         for name, variable in self.kernel.variables.items():
-            external = "extern" in variable.attributes  # its contents are not known
-            if variable.space in ("global", "const") and not external:
+            # without an initializer its contents are the host's to set
+            if variable.space in ("global", "const") and variable.init is not None:
                 memory = self._initialized(variable)
                 base = self._next_base()
                 region = Region(

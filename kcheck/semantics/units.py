@@ -15,6 +15,7 @@ from kcheck.semantics.values import (
     Bool,
     Int,
     Packed,
+    Part,
     Unsupported,
 )
 
@@ -66,6 +67,8 @@ def with_undefined(value: Any, u: Bool | None) -> Any:
 
 def written_lanes(reals: Reals[Any], value: Any, mask: Bool | None, n: int) -> Any:
     """The written lanes of an Int or Real, `n` of them."""
+    if isinstance(value, Part):
+        raise Unsupported("reinterpret", "half of an f64 is stored")
     u = value.u
     if u is not None:
         u = np.broadcast_to(u, (n,)) if u.size == 1 or mask is None else u[mask]

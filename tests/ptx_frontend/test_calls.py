@@ -155,7 +155,6 @@ def test_lines_of_a_callee_end_with_it() -> None:
 @pytest.mark.parametrize(
     ("head", "body", "message"),
     [
-        (".func f(); .func g() { call f; } .func f() { call g; }", "call f;", "recursion"),
         (SCALE, "call scale, (%f1, %r1);", "1 results, not 0"),
         (SCALE, "call (%f2), scale, (%f1);", "2 arguments, not 1"),
         (SCALE, ".param .b64 w; call (%f2), scale, (w, %r1);", "`w` can't be passed"),

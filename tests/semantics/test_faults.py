@@ -50,7 +50,7 @@ BOUNDS = {
     "cp.async.cg.shared.global [s+128], [%pA], 16": "bounds.shared",
     "cp.async.cg.shared.global [s], [%pA], 16, 20": "undefined.size",
 }
-HEAD = ".const .align 4 .u32 c[4] = {1, 2, 3, 4}; .global .align 4 .u32 g[4];"
+HEAD = ".const .align 4 .u32 c[4] = {1, 2, 3, 4}; .global .align 4 .u32 g[4] = {0};"
 
 
 @pytest.mark.parametrize("instruction", BOUNDS)
