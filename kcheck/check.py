@@ -61,6 +61,7 @@ class Question:
     progress: Progress
     ledger: list[str] = field(default_factory=list[str])
     started: float = field(default_factory=time.monotonic)
+    fixed: bool = False
 
     @property
     def compared(self) -> list[tuple[Tensor, Tensor]]:
@@ -133,6 +134,7 @@ def ask(
         None,
         lambda stage, done: None,
         match_ledger(*launches, pairs, scalars),
+        fixed=seed is not None,
     )
     if not question.compared:
         raise UsageError("the two kernels have no output in common that could be compared")

@@ -57,7 +57,8 @@ def assumptions(
         yield "float atomics add in any order"
     if any(i.opcode[0] == "cp" for s in sides for i in s.kernel.code):
         yield "cp.async copies are complete when they are read (a matter of races)"
-    yield f"{run.trials} trials, seed {question.seed}, keyed hashes behave as random functions"
+    chosen = " (chosen by the user)" if question.fixed else ""
+    yield f"seed {question.seed}{chosen}, keyed hashes behave as random functions"
     yield "ptxas and the hardware below PTX are trusted"
 
 
