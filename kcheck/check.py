@@ -350,6 +350,7 @@ def run(
     inputs: Mapping[str, Any] | None = None,
     seed: int | None = None,
     ctas: list[int] | None = None,
+    progress: Progress | None = None,
 ) -> RunResult:
     """Execute one kernel over the reals, in float64 enclosures, on given or random inputs.
 
@@ -362,7 +363,10 @@ def run(
     used = secrets.randbits(SEED_BITS) if seed is None else seed
     given = _inputs(side, inputs or {}, used)
     try:
-        outputs, findings, figures = evaluate(side, given, ctas)
+        report = progress or (lambda stage, done: None)
+        outputs, findings, figures = evaluate(
+            side, given, ctas, lambda done: report(f"executing {loaded.name}", done)
+        )
     except Refused as error:
         return RunResult({}, {"seed": used}, _refused(error).findings)
     figures = {"seed": used, **figures, "seconds": round(time.monotonic() - started, 3)}

@@ -159,9 +159,18 @@ def run(
     """
     from kcheck.arrays import save_arrays
     from kcheck.check import run as execute
+    from kcheck.report.progress import Progress
 
     arrays = load_arrays(inputs) if inputs else None
-    result = execute(kernel, launch=launch, kernel_name=kernel_name, inputs=arrays, seed=seed)
+    with Progress() as progress:
+        result = execute(
+            kernel,
+            launch=launch,
+            kernel_name=kernel_name,
+            inputs=arrays,
+            seed=seed,
+            progress=progress,
+        )
     if output:
         save_arrays(output, result.outputs)
     reasons = {finding.reason.partition(".")[0] for finding in result.findings}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,13 @@ from kcheck.witness import Subject
 
 
 def evaluate(
-    side: Subject, inputs: dict[str, Any], ctas: list[int] | None
+    side: Subject,
+    inputs: dict[str, Any],
+    ctas: list[int] | None,
+    progress: Callable[[float], None],
 ) -> tuple[dict[str, Any], tuple[Finding, ...], dict[str, Any]]:
     """Outputs by buffer name, faults, figures; see `check.run`."""
-    run = execute(side.kernel, side.launch, EnclosureDomain(inputs), ctas=ctas)
+    run = execute(side.kernel, side.launch, EnclosureDomain(inputs), ctas=ctas, progress=progress)
     outputs = {}
     width = 0.0
     for name, tensor in side.launch.buffers.items():

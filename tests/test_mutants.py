@@ -59,8 +59,20 @@ def test_mutant(pair: str, line: int, old: str, new: str, reason: str | None) ->
         seed=1,
     )
     assert (verdict.verdict, verdict.reason) == ("refuted" if reason else "proved", reason)
-    if reason and reason != "value.mismatch":  # a mismatch is seen where the value is stored
-        assert verdict.findings[0].side == "subject"
+    if reason is None:
+        return
+    finding = verdict.findings[0]
+    assert finding.reason == reason
+    if reason == "value.mismatch":  # seen where the value is stored, on both sides
+        assert [x.text.split(".")[0] for x in finding.locations] == ["st", "st"]
+        assert verdict.witness is not None
+    elif reason == "value.unwritten":  # the store of the side that has one
+        assert finding.locations[0].text.startswith("st.")
+    else:  # the instruction that goes wrong, at or after the change
+        place = finding.locations[0]
+        assert finding.side == "subject"
+        assert place.line >= line
+        assert place.thread is not None
 
 
 def test_mutations_are_reproducible_distinct_and_parse() -> None:
