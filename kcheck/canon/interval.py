@@ -8,6 +8,7 @@ and a product.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -32,8 +33,8 @@ def point(value: Fraction) -> tuple[float, float]:
     except OverflowError:
         return (MAX, np.inf) if value > 0 else (-np.inf, -MAX)
     exact = Fraction(nearest)
-    low = nearest if exact <= value else float(np.nextafter(nearest, -np.inf))
-    return low, nearest if exact >= value else float(np.nextafter(nearest, np.inf))
+    low = nearest if exact <= value else math.nextafter(nearest, -math.inf)
+    return low, nearest if exact >= value else math.nextafter(nearest, math.inf)
 
 
 def outward(value: Floats, error: Floats) -> Ends:

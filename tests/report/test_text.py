@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcheck.report.text import verdict_text
+from kcheck.report.text import SHOWN, verdict_text
 from kcheck.verdict import Finding, Location, Verdict, Witness
 
 PROVED = Verdict(
@@ -89,8 +89,8 @@ def test_long_ledgers_are_wrapped() -> None:
 def test_many_findings_are_counted() -> None:
     finding = Finding("bounds.global", "m", "subject")
     lines = verdict_text(Verdict("refuted", findings=(finding,) * 25)).splitlines()
-    assert lines.count("  bounds.global, subject: m") == 20
-    assert lines[-1] == "  and 5 more findings (--json has all)"
+    assert lines.count("  bounds.global, subject: m") == SHOWN
+    assert lines[-1] == f"  and {25 - SHOWN} more findings (--json has all)"
 
 
 @pytest.mark.parametrize(
