@@ -26,6 +26,8 @@ BF = "bf16|bf16x2"
 ICMP = "eq|ne|lt|le|gt|ge|lo|ls|hi|hs"
 FCMP = "eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan"
 BOOL = "and|or|xor"
+SET = "u32|s32|f32|f16|bf16"
+SET16 = "u16|s16|u32|s32|f16|bf16"
 MEM = "b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64"
 SPACE = "global|shared|shared::cta|local|param|param::entry|param::func|const"
 SCOPE = "cta|cluster|gpu|sys"
@@ -100,12 +102,23 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("float.setp", f"setp cmp={FCMP} ftz? type=f32|f64|f16|bf16", "d a b"),
     ("float.setp.bool", f"setp cmp={FCMP} bool={BOOL} ftz? type=f32|f64|f16|bf16", "d a b c"),
     ("half2.setp", f"setp cmp={FCMP} ftz? type=f16x2|bf16x2", "d a b"),
-    ("int.set", f"set cmp={ICMP} dtype=u32|s32|f32 type={BITS}|{INT}", "d a b"),
-    ("int.set.bool", f"set cmp={ICMP} bool={BOOL} dtype=u32|s32|f32 type={BITS}|{INT}", "d a b c"),
-    ("float.set", f"set cmp={FCMP} ftz? dtype=u32|s32|f32 type=f32|f64", "d a b"),
+    ("half2.setp.bool", f"setp cmp={FCMP} bool={BOOL} ftz? type=f16x2|bf16x2", "d a b c"),
+    ("int.set", f"set cmp={ICMP} dtype={SET} type={BITS}|{INT}", "d a b"),
+    ("int.set.bool", f"set cmp={ICMP} bool={BOOL} dtype={SET} type={BITS}|{INT}", "d a b c"),
+    ("float.set", f"set cmp={FCMP} ftz? dtype={SET} type=f32|f64", "d a b"),
+    ("float.set.bool", f"set cmp={FCMP} bool={BOOL} ftz? dtype={SET} type=f32|f64", "d a b c"),
+    ("float.set", f"set cmp={FCMP} ftz? dtype={SET16} type=f16|bf16", "d a b"),
+    ("float.set.bool", f"set cmp={FCMP} bool={BOOL} ftz? dtype={SET16} type=f16|bf16", "d a b c"),
+    ("half2.set", f"set cmp={FCMP} ftz? dtype=f16x2|u32|s32 type=f16x2", "d a b"),
+    ("half2.set", f"set cmp={FCMP} dtype=bf16x2|u32|s32 type=bf16x2", "d a b"),
     (
-        "float.set.bool",
-        f"set cmp={FCMP} bool={BOOL} ftz? dtype=u32|s32|f32 type=f32|f64",
+        "half2.set.bool",
+        f"set cmp={FCMP} bool={BOOL} ftz? dtype=f16x2|u32|s32 type=f16x2",
+        "d a b c",
+    ),
+    (
+        "half2.set.bool",
+        f"set cmp={FCMP} bool={BOOL} dtype=bf16x2|u32|s32 type=bf16x2",
         "d a b c",
     ),
     ("selp", f"selp type={BITS}|{INT}|f32|f64", "d a b p"),
@@ -177,12 +190,15 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("float.min", "min type=f64", "d a b"),
     ("float.max", "max ftz? NaN? type=f32", "d a b"),
     ("float.max", "max type=f64", "d a b"),
+    ("float.min.xorsign", "min ftz? NaN? xorsign abs type=f32", "d a b"),
+    ("float.max.xorsign", "max ftz? NaN? xorsign abs type=f32", "d a b"),
     ("half.min", f"min ftz? NaN? type={HALF}", "d a b"),
     ("half.min", f"min NaN? type={BF}", "d a b"),
     ("half.max", f"max ftz? NaN? type={HALF}", "d a b"),
     ("half.max", f"max NaN? type={BF}", "d a b"),
     ("float.copysign", "copysign type=f32|f64", "d a b"),
     ("float.testp", "testp test=finite|infinite|number|notanumber type=f32|f64", "d a"),
+    ("float.testp.class", "testp test=normal|subnormal type=f32|f64", "d a"),
     # memory (9.7.9)
     ("ld", f"ld sem=weak|volatile? space={SPACE}? {LD}", "d m"),
     ("ld", f"ld sem=relaxed|acquire scope={SCOPE} space={SPACE}? {LD}", "d m"),
