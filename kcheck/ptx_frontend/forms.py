@@ -251,6 +251,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("fence", f"fence sem=sc|acq_rel|acquire|release? scope={SCOPE}", ""),
     # control (9.7.12)
     ("bra", "bra uni?", "target"),
+    ("brx.idx", "brx idx uni?", "n targets"),
     ("call", "call uni?", "args?"),
     ("ret", "ret uni?", ""),
     ("exit", "exit", ""),

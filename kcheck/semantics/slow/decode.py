@@ -202,7 +202,7 @@ def _refuse(reason: str) -> Step:
 
 
 def _guarded(predicate: Load, step: Step, instr: Instr) -> Step:
-    branches = instr.opcode[0] == "bra"
+    branches = instr.opcode[0] in ("bra", "brx")
     reason = "undefined.branch" if branches else "undefined.predicate"
 
     def guarded(t: Thread) -> Signal | None:
