@@ -26,6 +26,8 @@ BF = "bf16|bf16x2"
 ICMP = "eq|ne|lt|le|gt|ge|lo|ls|hi|hs"
 FCMP = "eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan"
 BOOL = "and|or|xor"
+SET = "u32|s32|f32|f16|bf16"
+SET16 = "u16|s16|u32|s32|f16|bf16"
 MEM = "b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64"
 SPACE = "global|shared|shared::cta|local|param|param::entry|param::func|const"
 SCOPE = "cta|cluster|gpu|sys"
@@ -64,6 +66,13 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("int.neg", "neg type=s16|s32|s64", "d a"),
     ("int.min", f"min type={INT}", "d a b"),
     ("int.max", f"max type={INT}", "d a b"),
+    ("int.min.relu", "min relu type=s32", "d a b"),
+    ("int.max.relu", "max relu type=s32", "d a b"),
+    ("int.add2", "add type=u16x2|s16x2", "d a b"),
+    ("int.min2", "min type=u16x2", "d a b"),
+    ("int.min2", "min relu? type=s16x2", "d a b"),
+    ("int.max2", "max type=u16x2", "d a b"),
+    ("int.max2", "max relu? type=s16x2", "d a b"),
     ("int.popc", "popc type=b32|b64", "d a"),
     ("int.clz", "clz type=b32|b64", "d a"),
     ("int.bfind", "bfind shiftamt? type=u32|s32|u64|s64", "d a"),
@@ -82,6 +91,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("bit.not", f"not type=pred|{BITS}", "d a"),
     ("bit.cnot", f"cnot type={BITS}", "d a"),
     ("bit.lop3", "lop3 type=b32", "d a b c lut"),
+    ("bit.lop3.bool", "lop3 bool=or|and type=b32", "d a b c lut p"),
     ("bit.shl", f"shl type={BITS}", "d a b"),
     ("bit.shr", f"shr type={BITS}|{INT}", "d a b"),
     ("bit.shf", "shf dir=l|r mode=clamp|wrap type=b32", "d a b c"),
@@ -92,12 +102,23 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("float.setp", f"setp cmp={FCMP} ftz? type=f32|f64|f16|bf16", "d a b"),
     ("float.setp.bool", f"setp cmp={FCMP} bool={BOOL} ftz? type=f32|f64|f16|bf16", "d a b c"),
     ("half2.setp", f"setp cmp={FCMP} ftz? type=f16x2|bf16x2", "d a b"),
-    ("int.set", f"set cmp={ICMP} dtype=u32|s32|f32 type={BITS}|{INT}", "d a b"),
-    ("int.set.bool", f"set cmp={ICMP} bool={BOOL} dtype=u32|s32|f32 type={BITS}|{INT}", "d a b c"),
-    ("float.set", f"set cmp={FCMP} ftz? dtype=u32|s32|f32 type=f32|f64", "d a b"),
+    ("half2.setp.bool", f"setp cmp={FCMP} bool={BOOL} ftz? type=f16x2|bf16x2", "d a b c"),
+    ("int.set", f"set cmp={ICMP} dtype={SET} type={BITS}|{INT}", "d a b"),
+    ("int.set.bool", f"set cmp={ICMP} bool={BOOL} dtype={SET} type={BITS}|{INT}", "d a b c"),
+    ("float.set", f"set cmp={FCMP} ftz? dtype={SET} type=f32|f64", "d a b"),
+    ("float.set.bool", f"set cmp={FCMP} bool={BOOL} ftz? dtype={SET} type=f32|f64", "d a b c"),
+    ("float.set", f"set cmp={FCMP} ftz? dtype={SET16} type=f16|bf16", "d a b"),
+    ("float.set.bool", f"set cmp={FCMP} bool={BOOL} ftz? dtype={SET16} type=f16|bf16", "d a b c"),
+    ("half2.set", f"set cmp={FCMP} ftz? dtype=f16x2|u32|s32 type=f16x2", "d a b"),
+    ("half2.set", f"set cmp={FCMP} dtype=bf16x2|u32|s32 type=bf16x2", "d a b"),
     (
-        "float.set.bool",
-        f"set cmp={FCMP} bool={BOOL} ftz? dtype=u32|s32|f32 type=f32|f64",
+        "half2.set.bool",
+        f"set cmp={FCMP} bool={BOOL} ftz? dtype=f16x2|u32|s32 type=f16x2",
+        "d a b c",
+    ),
+    (
+        "half2.set.bool",
+        f"set cmp={FCMP} bool={BOOL} dtype=bf16x2|u32|s32 type=bf16x2",
         "d a b c",
     ),
     ("selp", f"selp type={BITS}|{INT}|f32|f64", "d a b p"),
@@ -169,12 +190,15 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("float.min", "min type=f64", "d a b"),
     ("float.max", "max ftz? NaN? type=f32", "d a b"),
     ("float.max", "max type=f64", "d a b"),
+    ("float.min.xorsign", "min ftz? NaN? xorsign abs type=f32", "d a b"),
+    ("float.max.xorsign", "max ftz? NaN? xorsign abs type=f32", "d a b"),
     ("half.min", f"min ftz? NaN? type={HALF}", "d a b"),
     ("half.min", f"min NaN? type={BF}", "d a b"),
     ("half.max", f"max ftz? NaN? type={HALF}", "d a b"),
     ("half.max", f"max NaN? type={BF}", "d a b"),
     ("float.copysign", "copysign type=f32|f64", "d a b"),
     ("float.testp", "testp test=finite|infinite|number|notanumber type=f32|f64", "d a"),
+    ("float.testp.class", "testp test=normal|subnormal type=f32|f64", "d a"),
     # memory (9.7.9)
     ("ld", f"ld sem=weak|volatile? space={SPACE}? {LD}", "d m"),
     ("ld", f"ld sem=relaxed|acquire scope={SCOPE} space={SPACE}? {LD}", "d m"),
@@ -227,6 +251,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("fence", f"fence sem=sc|acq_rel|acquire|release? scope={SCOPE}", ""),
     # control (9.7.12)
     ("bra", "bra uni?", "target"),
+    ("brx.idx", "brx idx uni?", "n targets"),
     ("call", "call uni?", "args?"),
     ("ret", "ret uni?", ""),
     ("exit", "exit", ""),

@@ -7,6 +7,7 @@ that its builder does not take, becomes a step that refuses itself when it is re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,17 +24,21 @@ from kcheck.ptx_frontend.tree import (
     Sink,
     Sym,
     Target,
+    Vec,
     type_bytes,
 )
 from kcheck.semantics import special
 from kcheck.semantics.codec import literal_bits
 from kcheck.semantics.machine import Block, Machine, Outcome, Program, Step
+from kcheck.semantics.pointers import keep_bits
 from kcheck.semantics.values import FMT_BYTES, UNSIGNED, Int, Pred, Unsupported
 
 Builder = Callable[["Decoder", Instr, dict[str, str]], Step]
 # what an instruction does under a predicate (negated or not) that depends on tensor values
 Guarded = Callable[[Machine, Pred, bool], None]
 GuardBuilder = Callable[["Decoder", Instr, Step], Guarded]
+# what ends a block: says which block is next, or where the lanes go
+End = Callable[[Machine], Outcome]
 # instructions that end a block without being branches
 _BARRIERS = ("bar.sync", "bar.warp")
 _EXITS = ("ret", "exit", "trap")
@@ -227,14 +232,18 @@ def _block(decoder: Decoder, index: int) -> Block:
     starts = {b.start: i for i, b in enumerate(kernel.blocks)}
     stop = block.end
     follow = starts.get(block.end, -1)
-    end: Callable[[Machine], Outcome] = lambda m: follow  # noqa: E731
+    end: End = lambda m: follow  # noqa: E731
     if name == "bra":
         assert isinstance(last.operands[0], Target)
         stop, end = stop - 1, _branch(decoder, last, starts[last.operands[0].index], follow)
+    elif name == "brx.idx":
+        jump = partial(_indexed, decoder, last, starts)
+        stop, end = stop - 1, _where_guarded(decoder, last, follow, jump)
     elif name in _EXITS:
         stop, end = stop - 1, _exit(decoder, last, name, follow)
     elif name in _BARRIERS:
-        stop, end = stop - 1, _barrier(decoder, last, name, follow)
+        arrive = partial(_arrival, decoder, last, name, follow)
+        stop, end = stop - 1, _where_guarded(decoder, last, follow, arrive)
     steps = [(at, step(decoder, kernel.code[at])) for at in range(block.start, stop)]
     here = block.end - 1
 
@@ -267,16 +276,34 @@ def _guard(decoder: Decoder, guard: Guard | None) -> Callable[[Machine], Any] | 
     return read
 
 
-def _branch(
-    decoder: Decoder, instr: Instr, target: int, follow: int
-) -> Callable[[Machine], Outcome]:
+def _branch(decoder: Decoder, instr: Instr, target: int, follow: int) -> End:
     guard = _guard(decoder, instr.guard)
     if guard is None:
         return lambda m: target
     return lambda m: _split(m, guard(m), target, follow)
 
 
-def _exit(decoder: Decoder, instr: Instr, name: str, follow: int) -> Callable[[Machine], Outcome]:
+def _indexed(decoder: Decoder, instr: Instr, starts: Mapping[int, int]) -> End:
+    """brx.idx: each lane goes to the target of its index (PTX ISA 9.7.12); raises Unsupported."""
+    index, table = instr.operands
+    assert isinstance(table, Vec)
+    blocks = [starts[item.index] for item in table.items if isinstance(item, Target)]
+    slot = decoder.integer(index, 4)
+
+    def jump(m: Machine) -> Outcome:
+        keep_bits(m, [m.regs[slot]], "the index of a branch")
+        (numbers,) = defined(m, [slot], "undefined.branch")
+        group = m.group()
+        chosen = np.broadcast_to(numbers, group.shape)
+        if (chosen[group] >= len(blocks)).any():
+            raise Unsupported("brx", "the index of a branch is beyond its list of targets")
+        lanes = [(block, group & (chosen == i)) for i, block in enumerate(blocks)]
+        return [(block, some) for block, some in lanes if some.any()]
+
+    return jump
+
+
+def _exit(decoder: Decoder, instr: Instr, name: str, follow: int) -> End:
     guard = _guard(decoder, instr.guard)
 
     def end(m: Machine) -> Outcome:
@@ -291,7 +318,7 @@ def _exit(decoder: Decoder, instr: Instr, name: str, follow: int) -> Callable[[M
 
 
 def defined(m: Machine, slots: list[int], reason: str) -> list[Any]:
-    """32-bit operands of a barrier; lanes where one is undefined are a defect, and leave."""
+    """32-bit operands of a barrier or brx; lanes where one is undefined are a defect, and leave."""
     numbers = []
     for slot in slots:
         x = m.integer(m.regs[slot], 4)
@@ -304,21 +331,23 @@ def defined(m: Machine, slots: list[int], reason: str) -> list[Any]:
     return numbers
 
 
-def _barrier(
-    decoder: Decoder, instr: Instr, name: str, follow: int
-) -> Callable[[Machine], Outcome]:
+def _where_guarded(decoder: Decoder, instr: Instr, follow: int, build: Callable[[], End]) -> End:
+    """What ends a block, where its guard holds; the other lanes go to block `follow`.
+
+    What `build` raises is raised when the instruction is reached.
+    """
     guard = _guard(decoder, instr.guard)
     try:
-        arrive = _arrival(decoder, instr, name, follow)
+        action = build()
     except Unsupported as error:
         refuse = _refuse(error)
 
-        def arrive(m: Machine) -> Outcome:
+        def action(m: Machine) -> Outcome:
             refuse(m)
             return []
 
     if guard is None:
-        return arrive
+        return action
 
     def end(m: Machine) -> Outcome:
         group = m.group()
@@ -326,17 +355,15 @@ def _barrier(
         m.send(follow, group & ~here)
         if here.any():
             m.enter(here)
-            outcome = arrive(m)
-            if not isinstance(outcome, list):
-                m.send(outcome, m.group())
+            outcome = action(m)
+            for block, lanes in outcome if isinstance(outcome, list) else [(outcome, m.group())]:
+                m.send(block, lanes)
         return []
 
     return end
 
 
-def _arrival(
-    decoder: Decoder, instr: Instr, name: str, follow: int
-) -> Callable[[Machine], Outcome]:
+def _arrival(decoder: Decoder, instr: Instr, name: str, follow: int) -> End:
     """What the group does at a barrier; raises Unsupported."""
     found = match(instr.opcode)
     if found is None or not found.form.least <= len(instr.operands) <= len(found.form.roles):

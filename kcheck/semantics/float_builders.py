@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from kcheck.canon.constants import NAN, NAN_DIV, NINF, PINF, UNDEF, UNKNOWN
+from kcheck.canon.constants import FINITE, NAN, NAN_DIV, NINF, PINF, UNDEF, UNKNOWN
 from kcheck.canon.real import CONST, SYM, Real
 from kcheck.ptx_frontend.tree import Instr, Operand, Pair
 from kcheck.semantics import integers
@@ -15,7 +16,7 @@ from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.integer_builders import predicate_writer
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.predicates import as_number, combine, negate
-from kcheck.semantics.values import FMT_BYTES, MAGIC, Packed, Pred, Unsupported
+from kcheck.semantics.values import FMT_BYTES, MAGIC, Int, Packed, Pred, Unsupported, either
 
 Slots = dict[str, str]
 R = Real[Any]
@@ -200,18 +201,54 @@ def _float_setp(d: Decoder, instr: Instr, slots: Slots) -> Step:
     return run
 
 
-def _half2_setp(d: Decoder, instr: Instr, slots: Slots) -> Step:
+def _half2_comparison(
+    d: Decoder, instr: Instr, slots: Slots
+) -> Callable[[Machine], tuple[Pred, Pred]]:
+    """The comparisons of both halves, each combined with the predicate operand."""
     fmt, cmp = slots["type"][:-2], slots["cmp"]
+    a, b = (d.integer(o, 4) for o in instr.operands[1:3])
+    other = d.predicate(instr.operands[3]) if len(instr.operands) > 3 else None
+
+    def read(m: Machine) -> tuple[Pred, Pred]:
+        m.reals.at = m.at
+        pairs = zip(m.halves(m.regs[a]), m.halves(m.regs[b]), strict=True)
+        p, q = (compare(m, cmp, m.real(x, fmt), m.real(y, fmt)) for x, y in pairs)
+        if other is None:
+            return p, q
+        c = m.predicate(m.regs[other[0]])
+        c = negate(m, c) if other[1] else c
+        return combine(m, slots["bool"], p, c), combine(m, slots["bool"], q, c)
+
+    return read
+
+
+def _half2_setp(d: Decoder, instr: Instr, slots: Slots) -> Step:
     target = instr.operands[0]
     if not isinstance(target, Pair):
         raise Unsupported("operand", "setp on halves needs p|q")
     first, second = d.dest(target.first), d.dest(target.second)
-    a, b = (d.integer(o, 4) for o in instr.operands[1:])
+    comparison = _half2_comparison(d, instr, slots)
 
     def run(m: Machine) -> None:
-        xs, ys = m.halves(m.regs[a]), m.halves(m.regs[b])
-        for slot, x, y in zip((first, second), xs, ys, strict=True):
-            put(m, slot, compare(m, cmp, m.real(x, fmt), m.real(y, fmt)))
+        for slot, p in zip((first, second), comparison(m), strict=True):
+            put(m, slot, p)
+
+    return run
+
+
+def _half2_set(d: Decoder, instr: Instr, slots: Slots) -> Step:
+    """Each half of d: 1.0 or 16 ones where its comparison holds."""
+    dst = d.dest(instr.operands[0])
+    half = slots["dtype"].removesuffix("x2") if slots["dtype"].endswith("x2") else "u16"
+    comparison = _half2_comparison(d, instr, slots)
+
+    def run(m: Machine) -> None:
+        low, high = (as_number(m, p, half) for p in comparison(m))
+        if half != "u16":
+            put(m, dst, Packed(low, high))
+            return
+        word = low.a.astype(np.uint32) | high.a.astype(np.uint32) << np.uint32(16)
+        put(m, dst, Int(word, None, either(low.u, high.u)))
 
     return run
 
@@ -253,6 +290,64 @@ def _testp(d: Decoder, instr: Instr, slots: Slots) -> Step:
     return run
 
 
+# the exponents of the smallest normal and of the smallest subnormal number
+_SMALLEST = {"f32": (-126, -149), "f64": (-1022, -1074)}
+
+
+def _testp_class(d: Decoder, instr: Instr, slots: Slots) -> Step:
+    """testp.normal and .subnormal: of constants only; a zero is normal (PTX ISA 9.7.3)."""
+    fmt = slots["type"]
+    a, dst = d.real(instr.operands[1], fmt), d.dest(instr.operands[0])
+    normal, unit = (Fraction(2) ** e for e in _SMALLEST[fmt])
+
+    def subnormal(value: Fraction) -> bool:
+        if not 0 < abs(value) < normal:
+            return False
+        if (value / unit).denominator != 1:
+            raise Unsupported("testp", f"a constant that is no {fmt} is tested")
+        return True
+
+    def run(m: Machine) -> None:
+        x = m.real(m.regs[a], fmt)
+        if (m.symbolic_lanes(x) & m.group()).any():
+            raise Unsupported("testp", "the class of a tensor value is tested")
+        ids = m.reals.ids(x)
+        refuse_unknown(m, ids, "a test of")
+        used, index = np.unique(ids, return_inverse=True)
+        values = m.reals.constants.values
+        small = np.array([i >= FINITE and subnormal(values[i]) for i in used.tolist()])
+        b = small[index].reshape(ids.shape)
+        bad = ids == UNDEF
+        b = b if slots["test"] == "subnormal" else (ids >= FINITE) & ~b
+        put(m, dst, Pred(b, None, None, bad if bad.any() else None))
+
+    return run
+
+
+def _xorsign(op: str) -> Builder:
+    """min, max of the magnitudes, with the product of the signs: of known bits only."""
+
+    def build(d: Decoder, instr: Instr, slots: Slots) -> Step:
+        fmt = slots["type"]
+        sources = [d.real(o, fmt) for o in instr.operands[1:]]
+        dst = d.dest(instr.operands[0])
+        fn = _function(op, slots)
+
+        def run(m: Machine) -> None:
+            m.reals.at = m.at
+            x, y = (m.integer(m.regs[s], FMT_BYTES[fmt]) for s in sources)
+            negative = np.asarray(integers.view(x.a ^ y.a, "s") < 0)
+            size = fn(m, fmt, *[m.reals.abs(m.real(m.regs[s], fmt)) for s in sources])
+            result = m.reals.where(negative, m.reals.neg(size), size)
+            result.fmt = fmt
+            result.u = either(x.u, y.u)
+            put(m, dst, result)
+
+        return run
+
+    return build
+
+
 def _copysign(d: Decoder, instr: Instr, slots: Slots) -> Step:
     """copysign d, a, b: the magnitude of b with the sign of a."""
     fmt = slots["type"]
@@ -281,8 +376,14 @@ FLOAT_BUILDERS: dict[str, Builder] = {
     "float.setp": _float_setp,
     "float.setp.bool": _float_setp,
     "half2.setp": _half2_setp,
+    "half2.setp.bool": _half2_setp,
+    "half2.set": _half2_set,
+    "half2.set.bool": _half2_set,
     "float.set": _float_set,
     "float.set.bool": _float_set,
     "float.testp": _testp,
+    "float.testp.class": _testp_class,
+    "float.min.xorsign": _xorsign("min"),
+    "float.max.xorsign": _xorsign("max"),
     "float.copysign": _copysign,
 }

@@ -122,6 +122,28 @@ def _lop3(d: Decoder, instr: Instr, slots: Slots) -> Step:
     return elementwise(d.dest(instr.operands[0]), sources, spec, None)
 
 
+def _lop3_bool(d: Decoder, instr: Instr, slots: Slots) -> Step:
+    """lop3.BoolOp d|p, a, b, c, immLut, q: d is the word, p = (d != 0) BoolOp q."""
+    target, table = instr.operands[0], instr.operands[4]
+    if not isinstance(table, Imm) or not isinstance(target, Pair):
+        raise Unsupported("operand", "lop3 with a boolean operator needs d|p and a literal table")
+    lut = table.value
+    sources = [d.integer(op, 4) for op in instr.operands[1:4]]
+    dst = d.dest(target.first)
+    write = predicate_writer(d, target.second, instr.operands[5:], slots["bool"])
+
+    def run(m: Machine) -> None:
+        xs = [m.integer(m.regs[s], 4) for s in sources]
+        keep_bits(m, xs, "combined")
+        a, b, c = xs
+        u = either(either(a.u, b.u), c.u)
+        word = ops.logic3(a.a, b.a, c.a, lut)
+        write(m, Pred(word != 0, None, None, u))
+        put(m, dst, Int(word, None, u))
+
+    return run
+
+
 def _partial(make: Callable[[Slots], Spec], unspecified: Callable[..., Array]) -> Builder:
     """A function whose result the ISA leaves open for some operands: undefined there."""
 
@@ -284,6 +306,7 @@ def _cvt(d: Decoder, instr: Instr, slots: Slots) -> Step:
 INTEGER_BUILDERS: dict[str, Builder] = {
     **{name: _elementwise_builder(name) for name in SPECS},
     "bit.lop3": _lop3,
+    "bit.lop3.bool": _lop3_bool,
     "int.div": _partial(of_type(2, ops.divide), lambda x, y: y == 0),
     "int.rem": _partial(of_type(2, ops.remainder), lambda x, y: y == 0),
     "int.fns": _partial(

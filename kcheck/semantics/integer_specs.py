@@ -36,6 +36,35 @@ def _signed_max(x: Array, y: Array, t: str) -> Array:
     return ops.bits(np.maximum(ops.view(x, t), ops.view(y, t)))
 
 
+def _relu(fn: Callable[..., Array]) -> Callable[..., Array]:
+    """`.relu`: a negative result becomes 0."""
+
+    def clamped(x: Array, y: Array, t: str) -> Array:
+        result = fn(x, y, t)
+        return np.where(ops.view(result, "s") < 0, UNSIGNED[result.itemsize](0), result)
+
+    return clamped
+
+
+def _halves(fn: Callable[..., Array]) -> Callable[[Slots], Spec]:
+    """Both 16-bit halves of 32-bit words, each on its own."""
+
+    def spec(slots: Slots) -> Spec:
+        t = slots["type"].removesuffix("x2")
+        half = _relu(fn) if slots.get("relu") else fn
+
+        def pair(x: Array, y: Array) -> Array:
+            low, high = (
+                half((x >> at).astype(np.uint16), (y >> at).astype(np.uint16), t).astype(np.uint32)
+                for at in (np.uint32(0), np.uint32(16))
+            )
+            return high << np.uint32(16) | low
+
+        return (4, 4), 4, pair, None
+
+    return spec
+
+
 def _int64(x: Array) -> Array:
     return ops.view(x, "s").astype(np.int64)
 
@@ -180,6 +209,11 @@ SPECS: dict[str, Callable[[Slots], Spec]] = {
     "int.neg": of_type(1, _neg),
     "int.min": of_type(2, _signed_min, "join"),
     "int.max": of_type(2, _signed_max, "join"),
+    "int.min.relu": of_type(2, _relu(_signed_min)),
+    "int.max.relu": of_type(2, _relu(_signed_max)),
+    "int.add2": _halves(lambda x, y, t: x + y),
+    "int.min2": _halves(_signed_min),
+    "int.max2": _halves(_signed_max),
     "int.popc": _count(ops.popcount),
     "int.clz": _count(ops.leading_zeros),
     "int.bfind": _bfind,

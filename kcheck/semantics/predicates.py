@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kcheck.canon.constants import ONE, ZERO
-from kcheck.semantics.values import Int, Pred, Unsupported, either
+from kcheck.semantics.values import FMT_BYTES, UNSIGNED, Int, Pred, Unsupported, either
 
 if TYPE_CHECKING:
     from kcheck.semantics.machine import Machine
@@ -50,15 +50,16 @@ def combine(m: Machine, op: str, p: Pred, q: Pred) -> Pred:
 def as_number(m: Machine, p: Pred, dtype: str) -> Any:
     """The result of `set`: all ones, or 1.0, where p holds."""
     if p.s is not None and m.live(p.s) is not None:
-        if dtype != "f32":
+        if dtype not in FMT_BYTES:
             raise Unsupported("symbolic-int", "set makes an integer of a tensor value")
         real = m.reals.symbolic(m.indicator(p))
         real.fmt = dtype
         real.u = p.u
         return real
-    if dtype == "f32":
+    if dtype in FMT_BYTES:
         real = m.reals.from_ids(np.where(p.b, ONE, ZERO).astype(np.int32))
         real.fmt = dtype
         real.u = p.u
         return real
-    return Int(np.where(p.b, np.uint32(0xFFFFFFFF), np.uint32(0)), None, p.u)
+    word = UNSIGNED[int(dtype[1:]) // 8]
+    return Int(np.where(p.b, ~word(0), word(0)), None, p.u)

@@ -243,6 +243,7 @@ SIGNATURES: dict[str, tuple[str, str]] = {
     "int.mul.wide": ("wide", "type type"),
     "int.mad.wide": ("wide", "type type wide"),
     **{f"int.{op}": ("u32", "type") for op in ("popc", "clz", "bfind")},
+    **{f"int.{op}2": ("b32", "b32 b32") for op in ("add", "min", "max")},
     "int.fns": ("u32", "b32 amount small"),
     "int.bfe": ("type", "type amount amount"),
     "int.bfi": ("type", "type type amount amount"),
@@ -250,6 +251,7 @@ SIGNATURES: dict[str, tuple[str, str]] = {
     "int.bmsk": ("b32", "amount amount"),
     "int.dp4a": ("b32", "b32 b32 b32"),
     "int.dp2a": ("b32", "b32 b32 b32"),
+    "bit.lop3.bool": ("b32|pred", "b32 b32 b32 pred"),
     "bit.shl": ("type", "type amount"),
     "bit.shr": ("type", "type amount"),
     "bit.shf": ("b32", "b32 b32 amount"),
@@ -258,6 +260,9 @@ SIGNATURES: dict[str, tuple[str, str]] = {
     "float.setp": ("pred|pred", "type type"),
     "float.setp.bool": ("pred|pred", "type type pred"),
     "half2.setp": ("pred|pred", "type type"),
+    "half2.setp.bool": ("pred|pred", "type type pred"),
+    "half2.set": ("dtype", "type type"),
+    "half2.set.bool": ("dtype", "type type pred"),
     "int.set": ("dtype", "type type"),
     "int.set.bool": ("dtype", "type type pred"),
     "float.set": ("dtype", "type type"),
@@ -266,6 +271,7 @@ SIGNATURES: dict[str, tuple[str, str]] = {
     "slct.int": ("dtype", "dtype dtype type"),
     "slct.float": ("dtype", "dtype dtype type"),
     "float.testp": ("pred", "type"),
+    "float.testp.class": ("pred", "type"),
     "cvt.pack": ("b32", "s32 s32"),
     "cvt.pack8": ("b32", "s32 s32 b32"),
     "cvt.half2": ("d", "f32 f32"),
@@ -305,8 +311,8 @@ def add(
     if variant.startswith("literal"):
         operands = _literals(sheet, kinds, operands, opcode, all_of=variant == "literals")
     if lut is not None:
-        operands.append(str(lut))
-    targets = ["%p1", "%p2"] if len(results) == 2 else [sheet.result(results[0])]
+        operands.insert(3, str(lut))
+    targets = ["%p1", "%p2"] if results == ["pred"] * 2 else [sheet.result(k) for k in results]
     flag = form.name.removeprefix("int.") in ("addc", "subc", "madc")
     if flag:
         sheet.body.append(f"add.cc.u32 %r3, {sheet.operand(0, 'b32')}, {sheet.operand(1, 'b32')};")

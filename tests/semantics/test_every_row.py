@@ -18,7 +18,15 @@ ELSEWHERE = {
     "test_instructions_int": ("selp", "slct.int", "slct.float", "mov"),
     "test_instructions_memory": ("ld", "st", "cvta", "isspacep", "cp.async", "cp.async.wait"),
     "test_instructions_warp": ("shfl", "vote", "vote.ballot", "ldmatrix", "mma"),
-    "test_instructions_control": ("bar.sync", "bar.arrive", "bar.warp", "bra", "call", "ret"),
+    "test_instructions_control": (
+        "bar.sync",
+        "bar.arrive",
+        "bar.warp",
+        "bra",
+        "brx.idx",
+        "call",
+        "ret",
+    ),
     "test_faults": ("trap", "exit"),
     "test_every_row": (*QUIET, "activemask", "atom.add", "red.add"),
 }

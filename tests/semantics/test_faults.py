@@ -142,6 +142,8 @@ UNDEFINED = {
     "@%p9 st.global.u32 [%O], 1;": {"undefined.predicate"},
     "setp.lt.u32 %p1, %r9, 5; @!%p1 st.global.u32 [%O], 1;": {"undefined.predicate"},
     "@%p2 mov.u32 %r9, 5; setp.lt.u32 %p1, %r9, 5; @%p1 bra L; L:": {"undefined.branch"},
+    "T: .branchtargets L; brx.idx %r9, T; L:": {"undefined.branch"},
+    "T: .branchtargets L; @%p9 brx.idx 0, T; L:": {"undefined.branch"},
     "bar.sync %r9;": {"undefined.barrier"},
     "bar.sync 1, %r9;": {"undefined.barrier"},
     "shfl.sync.idx.b32 %r1, %gid, 0, 31, %r9;": {"undefined.mask"},

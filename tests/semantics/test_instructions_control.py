@@ -5,9 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kcheck.canon.enclosure import EnclosureDomain
 from kcheck.launch import Param
 from tests.semantics import sheets
-from tests.semantics.harness import body_same, entry, known, launch_of, out, same, symbol
+from tests.semantics.harness import (
+    body_same,
+    entry,
+    fast,
+    kernel_of,
+    known,
+    launch_of,
+    out,
+    same,
+    slow,
+    symbol,
+)
 
 RNG = np.random.default_rng(9)
 WORDS = sheets.integers(RNG, 4, 256)
@@ -53,6 +65,14 @@ CONTROL = {
         @%p1 add.u32 %r3, %r3, %r1; @!%p1 sub.u32 %r3, %r3, %r1; @%p2 ld.global.u32 %r3, [%A];
         @%p1 setp.eq.u32 %p2, %r1, 2; @%p2 st.global.u32 [%O], %r3;
         @!%p2 st.global.u32 [%O], 7; ret;""",
+    "indexed": """
+        ld.global.u32 %r1, [%B]; mov.u32 %r3, 100; setp.lt.u32 %p1, %r1, 4;
+        T: .branchtargets X, Y, X, E;
+        L: @%p1 brx.idx %r1, T; sub.u32 %r1, %r1, 4; rem.u32 %r4, %r1, 2; brx.idx %r4, T;
+        X: add.u32 %r3, %r3, %r1; bra E;
+        Y: mul.lo.u32 %r3, %r3, 3; add.u32 %r1, %r1, 4; setp.lt.u32 %p1, %r1, 4;
+        setp.gt.u32 %p2, %r3, 999; @!%p2 bra L; brx.idx.uni 3, T;
+        E: st.global.u32 [%O], %r3; ret;""",
     "irreducible": """
         ld.global.u32 %r1, [%B]; mov.u32 %r3, 1; mov.u32 %r4, 0; setp.lt.u32 %p1, %r1, 4;
         @%p1 bra Y; X: mul.lo.u32 %r3, %r3, 3; Y: add.u32 %r3, %r3, %r1; add.u32 %r4, %r4, 1;
@@ -95,6 +115,14 @@ def test_pairs_through_control_flow() -> None:
     mad.lo.u64 %d2, %wide, 4, %pP; st.global.b32 [%d2], %r4; ret;"""
     tensors = [known("B", "u32", SMALL[:64]), symbol("X", "f16", 128), out("P", "f16", 128)]
     body_same(body, tensors, {"X": RNG.normal(size=128)}, block=64)
+
+
+def test_indices_beyond_the_targets_are_refused() -> None:
+    body = "T: .branchtargets A, B; brx.idx %gid, T; A: B: st.global.u32 [%O], 1; ret;"
+    text = entry(body, params(32))
+    kernel, launch = kernel_of(text), launch_of(params(32))
+    for outcome in (fast(kernel, launch, EnclosureDomain({}))[0], slow(kernel, launch, {})):
+        assert outcome.stopped == ("brx", "brx.idx %gid, T")
 
 
 # calls -------------------------------------------------------------------------------------------

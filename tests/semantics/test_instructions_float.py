@@ -21,7 +21,13 @@ IRRATIONAL = {
 }
 POSITIVE = {"float.sqrt", "float.rsqrt", "float.lg2"}  # inputs: elsewhere it is no number
 # what refuses a tensor value where it would need its bits
-CONCRETE = {"cvt.float.int", "float.copysign"}
+CONCRETE = {
+    "cvt.float.int",
+    "float.copysign",
+    "float.min.xorsign",
+    "float.max.xorsign",
+    "float.testp.class",
+}
 # what makes a predicate or an integer of tensor values: see test_symbolic_predicates.py
 COMPARE = {n for n in FLOAT if "set" in n}
 MOST = 120
@@ -75,7 +81,9 @@ ARITHMETIC = [
 ]
 
 
-@pytest.mark.parametrize("name", [*ARITHMETIC, "half2.setp", "cvt.half2", "slct.float", "selp"])
+@pytest.mark.parametrize(
+    "name", [*ARITHMETIC, "half2.setp", "half2.setp.bool", "cvt.half2", "slct.float", "selp"]
+)
 @pytest.mark.parametrize("parity", [0, 1])
 def test_inputs_against_infinities(name: str, parity: int) -> None:
     """Zeros, ones, infinities and nans on one side, an input on the other.
@@ -115,3 +123,38 @@ def test_identity_testing_keeps_constants(name: str) -> None:
     for output, elements in residues.outputs.items():
         for x, y in zip(elements, known.outputs[output], strict=True):
             assert x == y or (x == "symbol" and not isinstance(y, str)), (name, output, x, y)
+
+
+PINNED = {
+    "testp.subnormal.f32 %p1, 0f007FFFFF;": 1,
+    "testp.normal.f32 %p1, 0f00800000;": 1,
+    "testp.normal.f32 %p1, 0f80000000;": 1,
+    "testp.normal.f32 %p1, 0f7F800000;": 0,
+    "testp.subnormal.f64 %p1, 0d0000000000000001;": 1,
+    "max.xorsign.abs.f32 %f1, 0f40000000, 0fBF800000; setp.eq.f32 %p1, %f1, 0fC0000000;": 1,
+    "min.xorsign.abs.f32 %f1, 0fC0000000, 0fBF800000; setp.eq.f32 %p1, %f1, 0f3F800000;": 1,
+    "set.lt.u32.f16x2 %r1, 0x3C003C00, 0x3C004000; setp.eq.u32 %p1, %r1, 0xFFFF;": 1,
+    "set.ge.f16x2.f16x2 %r1, 0x3C003C00, 0x3C004000; setp.eq.f16x2 %p2|%p1, %r1, 0x3C003C00;": 1,
+    "set.eq.bf16.u32 %h1, %gid, %gid; mov.b16 %h2, 0x3F80; setp.eq.bf16 %p1, %h1, %h2;": 1,
+    "set.ne.or.u16.f16 %h1, 0, 0, !%p0; setp.eq.u16 %p1, %h1, 0xFFFF;": 1,
+    "setp.lt.and.f16x2 %p2|%p1, 0x3C003C00, 0x40003C00, !%p0;": 1,
+}
+
+
+@pytest.mark.parametrize("line", PINNED)
+def test_results_of_the_isa(line: str) -> None:
+    body = f"setp.ne.u32 %p0, 1, 1; {line} selp.u32 %r1, 1, 0, %p1; st.global.u32 [%O], %r1; ret;"
+    outcome = harness.body_same(body, [harness.out("O", "u32", 32)])
+    assert outcome.outputs["O"] == [PINNED[line]] * 32
+
+
+@pytest.mark.parametrize(
+    "line", ["testp.normal.f32 %p1, %f1;", "max.xorsign.abs.f32 %f2, %f1, %f1;"]
+)
+def test_the_class_and_sign_of_an_input_are_refused(line: str) -> None:
+    params = [harness.symbol("X", "f32", 32)]
+    text = harness.entry(f"ld.global.f32 %f1, [%X]; {line} ret;", params)
+    launch = harness.launch_of(params)
+    outcome, _ = harness.fast(harness.kernel_of(text), launch, FieldDomain(7, 2, 2))
+    assert outcome.stopped is not None
+    assert outcome.stopped[1].startswith(line.split()[0])

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kcheck.ptx_frontend.tree import Instr
+from kcheck.ptx_frontend.tree import Imm, Instr, Pair
 from kcheck.semantics.slow.decode import Describe, Pure, handles, keep_home, pure
+from kcheck.semantics.slow.errors import Unsupported
 from kcheck.semantics.slow.integer import Numbers
 from kcheck.semantics.slow.operands import ABSORB, Decoder, Slots, kind_bits
 from kcheck.semantics.slow.state import Step, Thread
@@ -231,6 +232,30 @@ def _lop3(slots: Slots, numbers: Numbers) -> Pure:
         return bitwise(lambda x, y, z: lop3(x, y, z, table), (a, b, c), 32)
 
     return Pure("b32", ("b32", "b32", "b32", "u32"), function)
+
+
+@handles("bit.lop3.bool")
+def _lop3_bool(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
+    """d = the word, p = (d != 0) op q."""
+    target, *sources, table, other = instr.operands
+    if not isinstance(target, Pair) or not isinstance(table, Imm):
+        raise Unsupported("unsupported.operand")
+    lut, combine = table.value, PREDICATES[slots["bool"]]
+    put, put_predicate = decoder.store(target.first, "u32"), decoder.store(target.second, "pred")
+    loads, third = [decoder.load(op, "u32") for op in sources], decoder.load(other, "pred")
+
+    def step(t: Thread) -> None:
+        values, q = [load(t) for load in loads], third(t)
+        if ABSORB in values:
+            put(t, ABSORB)
+            put_predicate(t, combine(ABSORB, q))
+            return
+        a, b, c = values
+        word = lop3(a, b, c, lut) & 0xFFFFFFFF
+        put(t, word)
+        put_predicate(t, combine(word != 0, q))
+
+    return step
 
 
 # shifts ------------------------------------------------------------------------------------------

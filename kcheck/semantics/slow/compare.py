@@ -13,7 +13,7 @@ from kcheck.semantics.slow.integer import Numbers
 from kcheck.semantics.slow.numbers import Number
 from kcheck.semantics.slow.operands import ABSORB, Decoder, Slots, kind_bits
 from kcheck.semantics.slow.state import Step, Thread
-from kcheck.semantics.slow.units import Unit
+from kcheck.semantics.slow.units import UNDEF, Undef, Unit, as_real, concat, slice_bits
 
 _ORDERED: dict[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq,
@@ -82,10 +82,41 @@ def _setp(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
     return step
 
 
-@pure("half2.setp")
-def _setp2(slots: Slots, numbers: Numbers) -> Pure:
-    fmt = slots["type"].removesuffix("x2")
-    return Pure("pred2", (fmt, fmt), compare_numbers(slots["cmp"]), halves=True)
+def _of_halves(decoder: Decoder, instr: Instr, slots: Slots) -> Callable[[Thread], tuple[Any, Any]]:
+    """Reads (a cmp b) op c of the low and of the high half."""
+    _, a, b, *rest = instr.operands
+    fmt, relation = slots["type"].removesuffix("x2"), compare_numbers(slots["cmp"])
+    first, second = decoder.raw(a, 32), decoder.raw(b, 32)
+    third = decoder.load(rest[0], "pred") if rest else None
+
+    def at(t: Thread, low: int) -> Any:
+        x, y = (as_real(slice_bits(g(t), low, 16), fmt, decoder.numbers) for g in (first, second))
+        p = ABSORB if isinstance(x, Undef) or isinstance(y, Undef) else relation(x, y)
+        return p if third is None else PREDICATES[slots["bool"]](p, third(t))
+
+    return lambda t: (at(t, 0), at(t, 16))
+
+
+@handles("half2.setp", "half2.setp.bool")
+def _setp2(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
+    read, put = _of_halves(decoder, instr, slots), decoder.two_predicates(instr.operands[0])
+    return lambda t: put(t, read(t))
+
+
+@handles("half2.set", "half2.set.bool")
+def _set2(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
+    """Each half: all ones or 1.0 where its comparison holds, else 0."""
+    read, put = _of_halves(decoder, instr, slots), decoder.store(instr.operands[0], "b32")
+    true = _TRUE.get(slots["dtype"].removesuffix("x2"), 0xFFFF)
+
+    def step(t: Thread) -> None:
+        put(t, concat((UNDEF if p is ABSORB else true if p else 0, 16) for p in read(t)))
+
+    return step
+
+
+# 1.0 in the float types; integers are all ones
+_TRUE = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}
 
 
 @handles("int.set", "float.set", "int.set.bool", "float.set.bool")
@@ -93,8 +124,9 @@ def _set(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
     """All ones or 1.0 where the comparison holds, else 0."""
     target, a, b, *rest = instr.operands
     kind, relation = _relation(slots)
-    true = 0x3F800000 if slots["dtype"] == "f32" else 0xFFFFFFFF
-    put = decoder.store(target, "u32")
+    bits = kind_bits(slots["dtype"])
+    true = _TRUE.get(slots["dtype"], (1 << bits) - 1)
+    put = decoder.store(target, f"u{bits}")
     first, second = decoder.load(a, kind), decoder.load(b, kind)
     third = decoder.load(rest[0], "pred") if rest else None
     combine = PREDICATES[slots["bool"]] if rest else None

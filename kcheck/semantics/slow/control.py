@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from kcheck.ptx_frontend.tree import Instr, Target
+from kcheck.ptx_frontend.tree import Instr, Target, Vec
 from kcheck.semantics.slow.decode import handles
 from kcheck.semantics.slow.errors import Unsupported
 from kcheck.semantics.slow.operands import ABSORB, Decoder, Slots
@@ -20,6 +20,25 @@ def _bra(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
 
     def step(t: Thread) -> None:
         t.pc = index
+
+    return step
+
+
+@handles("brx.idx")
+def _brx(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
+    index, table = decoder.load(instr.operands[0], "u32"), instr.operands[1]
+    if not isinstance(table, Vec):
+        raise Unsupported("unsupported.operand")
+    places = [item.index for item in table.items if isinstance(item, Target)]
+
+    def step(t: Thread) -> None:
+        number = index(t)
+        if number is ABSORB:
+            t.cta.find("undefined.branch", "the index of a branch is undefined", instr, t)
+            raise Stop
+        if number >= len(places):
+            raise Unsupported("unsupported.brx")
+        t.pc = places[number]
 
     return step
 

@@ -52,7 +52,7 @@ class Pure:
 
     `halves`: the kinds are those of one half of a packed pair, and the function maps each half.
     `address`: the result stays in the buffer of its operands' addresses; but the `difference`
-    of two addresses is a number. A result `pred2` is a pair of predicates.
+    of two addresses is a number.
     """
 
     result: str
@@ -84,10 +84,7 @@ def _bind(decoder: Decoder, instr: Instr, spec: Pure) -> Step:
     target, *sources = instr.operands
     if spec.halves:
         return _bind_halves(decoder, target, sources, spec)
-    if spec.result == "pred2":
-        put = decoder.two_predicates(target)
-    else:
-        put = decoder.store(target, spec.result)
+    put = decoder.store(target, spec.result)
     loads = [decoder.load(op, kind) for op, kind in zip(sources, spec.args, strict=True)]
     function = spec.function
     if spec.address:
@@ -147,7 +144,7 @@ def keep_home(units: Sequence[Unit], result: Any) -> Any:
 
 def _bind_halves(decoder: Decoder, target: Operand, sources: list[Operand], spec: Pure) -> Step:
     gets = [decoder.raw(op, 32) for op in sources]
-    put = decoder.two_predicates(target) if spec.result == "pred2" else decoder.store(target, "b32")
+    put = decoder.store(target, "b32")
     numbers, fmt = decoder.numbers, spec.result
 
     def half(units: list[Unit], low: int) -> Any:
@@ -161,11 +158,7 @@ def _bind_halves(decoder: Decoder, target: Operand, sources: list[Operand], spec
 
     def step(t: Thread) -> None:
         units = [get(t) for get in gets]
-        low, high = half(units, 0), half(units, 16)
-        if fmt == "pred2":
-            put(t, (low, high))
-        else:
-            put(t, concat((as_unit(value, fmt), 16) for value in (low, high)))
+        put(t, concat((as_unit(half(units, low), fmt), 16) for low in (0, 16)))
 
     return step
 
@@ -209,7 +202,7 @@ def _refuse(reason: str) -> Step:
 
 
 def _guarded(predicate: Load, step: Step, instr: Instr) -> Step:
-    branches = instr.opcode[0] == "bra"
+    branches = instr.opcode[0] in ("bra", "brx")
     reason = "undefined.branch" if branches else "undefined.predicate"
 
     def guarded(t: Thread) -> Signal | None:

@@ -6,6 +6,7 @@ Rounding modes and `.ftz` mean nothing; `.sat` clamps to [0, 1], `.relu` at 0.
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics.slow.decode import Describe, Pure, handles, pure
@@ -178,6 +179,29 @@ def _negative(unit: Unit, kind: str, numbers: Numbers) -> bool:
     return number.negative()
 
 
+@handles("float.min.xorsign", "float.max.xorsign")
+def _xorsign(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
+    """The extremum of the magnitudes, negative where one of the signs is."""
+    target, *sources = instr.operands
+    kind, bits = slots["type"], kind_bits(slots["type"])
+    extremum = maximum if instr.opcode[0] == "max" else minimum
+    function = _strict(extremum) if slots["NaN"] else extremum
+    put = decoder.store(target, kind)
+    raws = [decoder.raw(op, bits) for op in sources]
+    loads = [decoder.load(op, kind) for op in sources]
+
+    def step(t: Thread) -> None:
+        x, y = (load(t) for load in loads)
+        if x is ABSORB or y is ABSORB:
+            put(t, ABSORB)
+            return
+        size = function(x.absolute(), y.absolute())
+        first, second = (_negative(raw(t), kind, decoder.numbers) for raw in raws)
+        put(t, size if first == second else size.neg())
+
+    return step
+
+
 _TESTS: dict[str, Callable[[Number], bool]] = {
     "finite": lambda a: a.special is None,
     "infinite": lambda a: a.special is not None and not a.is_nan,
@@ -189,3 +213,24 @@ _TESTS: dict[str, Callable[[Number], bool]] = {
 @pure("float.testp")
 def _testp(slots: Slots, numbers: Numbers) -> Pure:
     return Pure("pred", (slots["type"],), _TESTS[slots["test"]])
+
+
+# the least normal number is 2 to this
+_LEAST_NORMAL = {"f32": -126, "f64": -1022}
+
+
+@pure("float.testp.class")
+def _testp_class(slots: Slots, numbers: Numbers) -> Pure:
+    """A zero is normal; where the number is not exactly known, its class is not."""
+    least = Fraction(2) ** _LEAST_NORMAL[slots["type"]]
+    subnormal = slots["test"] == "subnormal"
+
+    def function(a: Number) -> bool:
+        value = a.exact()
+        if value is None:
+            raise Unsupported("unsupported.testp")
+        if not isinstance(value, Fraction):
+            return False
+        return (value != 0 and abs(value) < least) == subnormal
+
+    return Pure("pred", (slots["type"],), function)

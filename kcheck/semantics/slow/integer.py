@@ -73,6 +73,8 @@ pure("int.abs")(_same(1, abs))
 pure("int.neg")(_same(1, lambda a: -a))
 pure("int.min")(_same(2, min, address=True))
 pure("int.max")(_same(2, max, address=True))
+pure("int.min.relu")(_same(2, lambda a, b: max(min(a, b), 0)))
+pure("int.max.relu")(_same(2, lambda a, b: max(a, b, 0)))
 pure("int.sad")(_same(3, lambda a, b, c: c + abs(a - b)))
 
 
@@ -154,6 +156,28 @@ def _lanes(value: int, kind: str, width: int) -> list[int]:
     half = 1 << width - 1
     fields = [value >> at & (2 * half - 1) for at in range(0, 32, width)]
     return [f - 2 * half if kind[0] == "s" and f & half else f for f in fields]
+
+
+def _by_halves(function: Callable[[int, int], int]) -> Describe:
+    """Words of two 16-bit fields; `.relu` cuts each result at 0."""
+
+    def describe(slots: Slots, numbers: Numbers) -> Pure:
+        kind, relu = slots["type"], slots.get("relu")
+
+        def word(a: int, b: int) -> int:
+            pairs = zip(_lanes(a, kind, 16), _lanes(b, kind, 16), strict=True)
+            results = [function(x, y) for x, y in pairs]
+            low, high = (max(0, r) if relu else r for r in results)
+            return (high & 0xFFFF) << 16 | (low & 0xFFFF)
+
+        return Pure("u32", ("u32", "u32"), word)
+
+    return describe
+
+
+pure("int.add2")(_by_halves(lambda a, b: a + b))
+pure("int.min2")(_by_halves(min))
+pure("int.max2")(_by_halves(max))
 
 
 def _dot(slots: Slots, width: int, first: int) -> Pure:
