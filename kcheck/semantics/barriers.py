@@ -58,6 +58,8 @@ class Barriers:
         count = np.full(1, WHOLE, np.int64) if threads is None else threads
         alone = not self.waiting and not self.arrived and self._whole(ident, count)
         if alone and (m.mask is None or not (m.alive & ~m.mask).any()):
+            if m.races is not None:
+                m.races.end_epoch(np.ones(len(m.ctas), bool))
             return block
         self._park(m.group(), ident, count, block)
         if not aligned:
@@ -107,6 +109,8 @@ class Barriers:
             if ((before > 0) & (here > 0) & (given != wanted)).any():
                 raise Unsupported("barrier-count", f"different counts at barrier {one}")
             self.arrived[int(one)] = (before + here, np.maximum(given, wanted))
+            if m.races is not None:
+                m.races.arrived(int(one), at)
         self.release()
         for one, (arrived, wanted) in list(self.arrived.items()):
             # nobody waits: a full barrier starts again
@@ -128,6 +132,8 @@ class Barriers:
         if outside.any():
             m.fault("undefined.convergence", outside, "a lane is not in its own mask")
         if self._together(members, group):
+            if m.races is not None:
+                m.races.warps_meet(group)
             return block
         self.members = np.where(group, members, self.members)
         self._park(group, np.array([WARP_BARRIER]), np.array([WHOLE]), block)
@@ -192,7 +198,10 @@ class Barriers:
         leaving = whole & full[:, None] & (whole.cumsum(1) <= places[:, None])
         if one in self.arrived:
             self._keep(one, np.where(full, 0, extra), given)
-        return np.repeat(leaving.reshape(-1), 32) & here.reshape(-1)
+        gone = np.repeat(leaving.reshape(-1), 32) & here.reshape(-1)
+        if m.races is not None and gone.any():
+            m.races.passed(one, gone)
+        return gone
 
     def _agree(self, here: Bool) -> Bool:
         """Per warp: the lanes that are here came with one count, to one instruction."""
@@ -209,7 +218,11 @@ class Barriers:
         named = (masks[:, :, None] >> np.arange(32, dtype=np.uint32) & 1).astype(bool)
         with_it = waits[:, None, :] & (masks[:, :, None] == masks[:, None, :])
         missing = named & m.alive.reshape(-1, 1, 32) & ~with_it
-        return here & ~missing.any(2).reshape(-1)
+        done = here & ~missing.any(2).reshape(-1)
+        if m.races is not None and done.any():
+            for mask in np.unique(self.members[done]):
+                m.races.warps_meet(done & (self.members == mask))
+        return done
 
     def deadlock(self) -> None:
         """Nothing can run: whoever still waits waits for ever."""

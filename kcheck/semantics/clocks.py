@@ -39,25 +39,31 @@ class Clocks:
             self.own = np.where(np.repeat(ctas, self.threads), 1, self.own).astype(np.int32)
             self.partial = self.partial & ~ctas
 
-    def join(self, groups: list[NDArray[np.int64]], takers: list[NDArray[np.int64]]) -> None:
-        """Each group of lanes (of one CTA) arrives; its takers learn all that its members know."""
+    def release(self, lanes: Ints) -> NDArray[np.int32]:
+        """What lanes of one CTA know together, their own accesses so far included: a row."""
         matrix = self._matrix()
+        cta = int(lanes[0]) // self.threads
+        inside = lanes % self.threads
+        matrix[cta][inside, inside] = self.own[lanes]
+        row: NDArray[np.int32] = matrix[cta][inside].max(0)
         own = self.own.copy()
-        for members, learning in zip(groups, takers, strict=True):
-            cta = int(members[0]) // self.threads
-            inside = members % self.threads
-            rows = matrix[cta]
-            rows[inside, inside] = own[members]
-            if learning.size:
-                rows[learning % self.threads] = rows[inside].max(0)
-            own[members] += 1
-            self.partial[cta] = True
+        own[lanes] += 1
         self.own = own
+        self.partial[cta] = True
+        return row
 
-    def join_warps(self, members: Bool) -> None:
-        """`bar.warp.sync` of whole masks: (warps, 32) flags of the lanes that meet."""
-        lanes = [32 * w + np.flatnonzero(members[w]) for w in np.flatnonzero(members.any(1))]
-        self.join(lanes, lanes)
+    def acquire(self, lanes: Ints, row: NDArray[np.int32]) -> None:
+        """These lanes of one CTA learn a row."""
+        matrix = self._matrix()
+        cta = int(lanes[0]) // self.threads
+        inside = lanes % self.threads
+        matrix[cta][inside] = np.maximum(matrix[cta][inside], row)
+
+    def join_warps(self, named: Bool) -> None:
+        """The named lanes of each warp meet: (warps, 32) flags."""
+        for warp in np.flatnonzero(named.any(1)):
+            lanes = 32 * warp + np.flatnonzero(named[warp])
+            self.acquire(lanes, self.release(lanes))
 
     def _matrix(self) -> NDArray[np.int32]:
         if self.known is None:

@@ -17,6 +17,7 @@ from kcheck.semantics.builders import BUILDERS
 from kcheck.semantics.decode import decode
 from kcheck.semantics.machine import Fault, Machine
 from kcheck.semantics.memory import Memory
+from kcheck.semantics.races import Race
 from kcheck.semantics.symbolic import guarded_symbolically
 from kcheck.semantics.values import Unsupported
 
@@ -50,6 +51,8 @@ class Execution:
     ctas: list[int]
     instructions: int
     origins: dict[int, int]
+    races: list[Race]
+    same_value: dict[int, int]
 
     def tensor(self, name: str) -> Tensor:
         """The launch's buffer of a name."""
@@ -66,6 +69,7 @@ def execute(
     batch: int = BATCH,
     reals: Reals[Any] | None = None,
     watch: tuple[str, int] | None = None,
+    races: bool = False,
 ) -> Execution:
     """Run the grid (or these CTAs) with inputs from the domain.
 
@@ -76,7 +80,7 @@ def execute(
     chosen = list(range(launch.ctas)) if ctas is None else ctas
     reals = Reals(domain) if reals is None else reals
     reals.origins = {}
-    machine = Machine(kernel, launch, reals)
+    machine = Machine(kernel, launch, reals, races=races)
     machine.program = decode(machine, BUILDERS, guarded_symbolically)
     if watch is not None:
         region = machine.regions.items[machine.regions.tensors[watch[0]]]
@@ -100,4 +104,6 @@ def execute(
         chosen,
         machine.executed,
         machine.reals.origins,
+        [] if machine.races is None else list(machine.races.found.values()),
+        {} if machine.races is None else machine.races.same_value,
     )

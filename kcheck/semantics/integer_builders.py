@@ -13,7 +13,17 @@ from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.predicates import as_number, combine, negate
 from kcheck.semantics.tricks import TRICKS, resized
-from kcheck.semantics.values import UNSIGNED, Array, Int, Mixed, Pred, Unsupported, either, join, minus
+from kcheck.semantics.values import (
+    UNSIGNED,
+    Array,
+    Int,
+    Mixed,
+    Pred,
+    Unsupported,
+    either,
+    join,
+    minus,
+)
 
 Slots = dict[str, str]
 # (bytes of each source, bytes of the result, function, what becomes of the region)

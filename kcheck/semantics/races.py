@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kcheck.semantics.machine import Machine
 
 READ, WRITE = 0, 1
+WARP = 32
 
 
 @dataclass
@@ -88,6 +89,8 @@ class Races:
         shared = m.regions.shared_memory
         self.shared = Shadow(shared.n, grid=False)
         self.copies = Copies(self)
+        # (CTA of the batch, barrier) -> what `bar.arrive` released to it
+        self.pledged: dict[tuple[int, int], Array] = {}
         self._renew()
 
     def _renew(self) -> None:
@@ -101,9 +104,49 @@ class Races:
         if self.left.any():
             self._keep_gone(ctas)
         self.clocks.end_epoch(ctas)
+        self.pledged = {key: row for key, row in self.pledged.items() if not ctas[key[0]]}
         if ctas.all():
             self.log.clear()
         self._renew()
+
+    # barriers among a part of the threads
+
+    def warps_meet(self, lanes: Bool) -> None:
+        """These lanes, some of each warp, passed a `bar.warp.sync` with one another."""
+        m = self.machine
+        if not self.log and not self.copies.pending:
+            return  # there is nothing that it could order
+        whole = (lanes | ~m.alive).reshape(len(m.ctas), -1)
+        if m.threads == WARP and whole.all():
+            self.end_epoch(np.ones(len(m.ctas), bool))
+            return
+        self.clocks.join_warps(lanes.reshape(-1, WARP))
+
+    def arrived(self, ident: int, lanes: Bool) -> None:
+        """`bar.arrive`: what these lanes did so far is released to who waits at the barrier."""
+        for cta, members in self._by_cta(lanes):
+            row = self.clocks.release(members)
+            known = self.pledged.get((cta, ident))
+            self.pledged[cta, ident] = row if known is None else np.maximum(known, row)
+
+    def passed(self, ident: int, lanes: Bool) -> None:
+        """These lanes go on after waiting at a barrier, together with all that arrived there."""
+        m = self.machine
+        alive = m.alive.reshape(len(m.ctas), -1)
+        whole = (lanes.reshape(alive.shape) | ~alive).all(1) & lanes.reshape(alive.shape).any(1)
+        for cta, members in self._by_cta(lanes):
+            row = self.pledged.pop((cta, ident), None)
+            if whole[cta]:
+                continue
+            own = self.clocks.release(members)
+            self.clocks.acquire(members, own if row is None else np.maximum(own, row))
+        if whole.any():
+            self.end_epoch(whole)
+
+    def _by_cta(self, lanes: Bool) -> list[tuple[int, Array]]:
+        where = np.flatnonzero(lanes)
+        ctas = where // self.machine.threads
+        return [(int(cta), where[ctas == cta]) for cta in np.unique(ctas)]
 
     def exited(self, lanes: Bool) -> None:
         """These lanes are done."""
@@ -142,7 +185,7 @@ class Races:
             self.grids[key] = Shadow(region.memory.n, grid=True)
         return self.grids[key]
 
-    def _cells(self, place: Place, nbytes: int) -> tuple[Array, Array]:
+    def cells_of(self, place: Place, nbytes: int) -> tuple[Array, Array]:
         """Cells (k, lanes) and lanes of an access."""
         m = self.machine
         cell = place.cell if place.mask is None else place.cell[place.mask]
@@ -150,14 +193,31 @@ class Races:
         k = max(nbytes // place.region.memory.granule, 1)
         return cell[None, :] if k == 1 else cell + np.arange(k)[:, None], lanes
 
-    def read(self, place: Place, nbytes: int, nc: bool = False) -> None:
+    def read(self, place: Place, nbytes: int) -> None:
         """The lanes of a place load `nbytes`."""
         shadow = self._shadow(place.region)
         if shadow is not None:
-            cells, lanes = self._cells(place, nbytes)
+            self.read_cells(shadow, place.region, *self.cells_of(place, nbytes))
+
+    def read_nc(self, place: Place, nbytes: int) -> None:
+        """The same by `ld.global.nc`."""
+        shadow = self._shadow(place.region)
+        if shadow is not None:
+            cells, lanes = self.cells_of(place, nbytes)
             self.read_cells(shadow, place.region, cells, lanes)
-            if nc:
-                self._nc_read(shadow, place.region, cells, lanes)
+            self._nc_read(shadow, place.region, cells, lanes)
+
+    def read_rows(self, place: Place, nbytes: int, readers: tuple[Array, Array]) -> None:
+        """`ldmatrix`: each lane of a place gives a row that other lanes read.
+
+        `readers`: per lane of the batch two lanes that get a part of its row; whoever wrote to
+        the row, one of them is somebody else.
+        """
+        shadow = self._shadow(place.region)
+        if shadow is not None:
+            cells, lanes = self.cells_of(place, nbytes)
+            both = np.concatenate([who[lanes] for who in readers])
+            self.read_cells(shadow, place.region, np.concatenate([cells, cells], axis=1), both)
 
     def read_cells(self, shadow: Shadow, region: Region, cells: Array, lanes: Array) -> None:
         """Loads of `cells` (k, lanes)."""
@@ -185,7 +245,7 @@ class Races:
         shadow = self._shadow(place.region)
         if shadow is None:
             return None
-        cells, lanes = self._cells(place, nbytes)
+        cells, lanes = self.cells_of(place, nbytes)
         return self.write_cells(shadow, place.region, cells, lanes, op)
 
     def write_cells(
@@ -194,13 +254,14 @@ class Races:
         """Stores to `cells` (k, lanes); see `write`."""
         base, mine = self.base[lanes], self.mine[lanes]
         access = self._access(shadow, region, cells, lanes, WRITE, op)
-        same_op = (shadow.op[cells] == op) if op else None
+        last = shadow.op[cells]
+        same_op = (last >> 1 == op >> 1) if op else None
         old = shadow.write[cells]
         self._check(access, old, WRITE, same_op)
         self._check(access, shadow.read[cells], READ, None)
         self._windows(access)
         if shadow.grid:
-            self._across(access, WRITE, same_op)
+            self._across(access, WRITE, (last == op) if op & 1 else None)
             self._across(access, READ, None)
             self._nc_write(access)
             self._note(access)
@@ -241,7 +302,7 @@ class Races:
         for earlier in reversed(self.log):
             if earlier.shadow is not access.shadow or earlier.kind != against:
                 continue
-            if access.op and earlier.op == access.op:
+            if access.op and earlier.op >> 1 == access.op >> 1:
                 continue
             self._meet(earlier, cells, lanes, access)
 
@@ -390,24 +451,30 @@ class Races:
     def _windows(self, access: Access) -> None:
         self.copies.meet(access)
 
-    def issue(self, target: Place, source: Place | None, nbytes: int, source_bytes: int) -> None:
-        """A cp.async of the lanes of a place begins."""
-        for place, size, kind in ((source, source_bytes, READ), (target, nbytes, WRITE)):
-            shadow = None if place is None or not size else self._shadow(place.region)
-            if shadow is None or place is None:
-                continue
-            cells, lanes = self._cells(place, size)
-            access = self._access(shadow, place.region, cells, lanes, kind, 0)
-            self._check(access, shadow.write[cells], WRITE, None)
+    def issue_read(self, place: Place, nbytes: int) -> None:
+        """A cp.async that reads from here begins."""
+        self._issue(place, nbytes, READ)
+
+    def issue_write(self, place: Place, nbytes: int) -> None:
+        """A cp.async that writes here begins."""
+        self._issue(place, nbytes, WRITE)
+
+    def _issue(self, place: Place, nbytes: int, kind: int) -> None:
+        shadow = self._shadow(place.region)
+        if shadow is None:
+            return
+        cells, lanes = self.cells_of(place, nbytes)
+        access = self._access(shadow, place.region, cells, lanes, kind, 0)
+        self._check(access, shadow.write[cells], WRITE, None)
+        if kind == WRITE:
+            self._check(access, shadow.read[cells], READ, None)
+        self._windows(access)
+        if shadow.grid:
+            self._across(access, WRITE, None)
             if kind == WRITE:
-                self._check(access, shadow.read[cells], READ, None)
-            self._windows(access)
-            if shadow.grid:
-                self._across(access, WRITE, None)
-                if kind == WRITE:
-                    self._across(access, READ, None)
-                self._note(access)
-            self.copies.issue(access)
+                self._across(access, READ, None)
+            self._note(access)
+        self.copies.issue(access)
 
     def completed(self, access: Access, done: Bool) -> None:
         """Copies are complete in some of their lanes: from now on the thread's own accesses."""
@@ -419,6 +486,13 @@ class Races:
         if access.kind == WRITE:
             access.shadow.op[cells] = 0
         self.log.append(now)
+
+    def report_clash(self, region: Region, cell: int, first: int, second: int, count: int) -> None:
+        """Two lanes of the running instruction stored different values to one cell."""
+        at = self.machine.at
+        access = self._access(self.shared, region, np.zeros((1, 0)), np.zeros(0), WRITE, 0)
+        who = self._who(first), self._who(second)
+        self._report("race.write-write", at, at, *who, access, cell, count)
 
     def report_async(
         self, copy: Access, access: Access, other: int, me: int, cell: int, count: int
@@ -435,6 +509,23 @@ def _sorted(access: Access, chosen: Bool) -> tuple[Array, Array]:
     lanes = np.broadcast_to(access.lanes, access.cells.shape)[chosen]
     order = cells.argsort(kind="stable")
     return cells[order], lanes[order]
+
+
+# read-modify-writes that commute with themselves
+_COMMUTE = ("add", "min", "max", "and", "or", "xor")
+
+
+def atomic_code(op: str, type_name: str, scope: str) -> int:
+    """A number for operation, type and reach; 0 for one that does not commute with itself.
+
+    Odd: it reaches other CTAs (no scope means .gpu, PTX ISA 9.7.13.5 atom).
+    """
+    if op not in _COMMUTE:
+        return 0
+    width = {"16": 0, "32": 1, "64": 2}[type_name.removesuffix("x2")[-2:]]
+    kind = {"f": 0, "b": 0}.get(type_name[0], 1) if op == "add" else 1
+    number = 1 + _COMMUTE.index(op) + len(_COMMUTE) * (width + 3 * kind)
+    return 2 * number + (scope in ("", "gpu", "sys"))
 
 
 def _strong(opcode: tuple[str, ...]) -> bool:

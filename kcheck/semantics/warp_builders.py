@@ -205,10 +205,21 @@ def _ldmatrix(d: Decoder, instr: Instr, slots: Slots) -> Step:
         m.mask = None if here.all() else here
         places = resolve(m, at, 16, 16, write=False)
         m.mask = outer
+        if m.races is not None:
+            for place in places:
+                m.races.read_rows(place, 16, _readers(m, trans))
         for i, dst in enumerate(dsts):
             put(m, dst, _matrix(m, places, i, trans))
 
     return run
+
+
+def _readers(m: Machine, trans: bool) -> tuple[Array, Array]:
+    """Two of the lanes that get elements of the row to which each lane points."""
+    lane = m.lane % 32
+    row = lane % 8
+    first = m.lane - lane + (row // 2 if trans else 4 * row)
+    return first, first + (4 if trans else 1)
 
 
 def _matrix(m: Machine, places: list[Any], i: int, trans: bool) -> Any:
