@@ -61,6 +61,9 @@ class Barriers:
             if m.races is not None:
                 m.races.end_epoch(np.ones(len(m.ctas), bool))
             return block
+        if m.races is not None and not self._whole(ident, count):
+            for one in np.unique(self._mine(ident)):
+                m.races.generations.come(int(one), m.group() & (ident == one))
         self._park(m.group(), ident, count, block)
         if not aligned:
             self.site = np.where(m.group(), -1, self.site)

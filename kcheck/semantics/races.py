@@ -16,6 +16,7 @@ import numpy as np
 from kcheck.semantics.access import Place
 from kcheck.semantics.clocks import Clocks
 from kcheck.semantics.copies import Copies
+from kcheck.semantics.generations import Generations
 from kcheck.semantics.regions import Region
 from kcheck.semantics.shadow import CTA_SHIFT, EPOCH_SHIFT, MANY, MANY_CTAS, NO_CTA, Shadow
 from kcheck.semantics.values import Array, Bool
@@ -91,6 +92,7 @@ class Races:
         self.copies = Copies(self)
         # (CTA of the batch, barrier) -> what `bar.arrive` released to it
         self.pledged: dict[tuple[int, int], Array] = {}
+        self.generations = Generations(self)
         self._renew()
 
     def _renew(self) -> None:
@@ -105,6 +107,7 @@ class Races:
             self._keep_gone(ctas)
         self.clocks.end_epoch(ctas)
         self.pledged = {key: row for key, row in self.pledged.items() if not ctas[key[0]]}
+        self.generations.forget(ctas)
         if ctas.all():
             self.log.clear()
         self._renew()
@@ -124,6 +127,7 @@ class Races:
 
     def arrived(self, ident: int, lanes: Bool) -> None:
         """`bar.arrive`: what these lanes did so far is released to who waits at the barrier."""
+        self.generations.come(ident, lanes)
         for cta, members in self._by_cta(lanes):
             row = self.clocks.release(members)
             known = self.pledged.get((cta, ident))
@@ -139,7 +143,9 @@ class Races:
             if whole[cta]:
                 continue
             own = self.clocks.release(members)
-            self.clocks.acquire(members, own if row is None else np.maximum(own, row))
+            all_know = own if row is None else np.maximum(own, row)
+            self.generations.complete(cta, ident, members, all_know)
+            self.clocks.acquire(members, all_know)
         if whole.any():
             self.end_epoch(whole)
 
@@ -265,6 +271,8 @@ class Races:
             self._across(access, READ, None)
             self._nc_write(access)
             self._note(access)
+            if op and not op & 1:
+                self._short_scope(access)
         shadow.write[cells] = np.broadcast_to(mine, cells.shape)
         lost = shadow.write[cells] != mine
         several = lost | ((old > base) & (old != mine)) if op else lost
@@ -413,6 +421,24 @@ class Races:
             int(bad.sum()),
         )
 
+    def _short_scope(self, access: Access) -> None:
+        """CTAs of this batch that update one cell together, in a scope that covers only one."""
+        bad = access.shadow.writers[access.cells] == MANY_CTAS
+        if bad.any():
+            cell = access.cells[bad][0]
+            lanes = np.broadcast_to(access.lanes, access.cells.shape)[access.cells == cell]
+            first, second = self._who(int(lanes[0])), self._who(int(lanes[-1]))
+            self._report(
+                "race.global",
+                access.at,
+                access.at,
+                first,
+                second,
+                access,
+                int(cell),
+                int(bad.sum()),
+            )
+
     def _note(self, access: Access) -> None:
         lanes = access.lanes
         access.shadow.note_grid(
@@ -492,7 +518,18 @@ class Races:
         at = self.machine.at
         access = self._access(self.shared, region, np.zeros((1, 0)), np.zeros(0), WRITE, 0)
         who = self._who(first), self._who(second)
-        self._report("race.write-write", at, at, *who, access, cell, count)
+        reason = "race.write-write" if who[0][1] == who[1][1] else "race.global"
+        self._report(reason, at, at, *who, access, cell, count)
+
+    def report_pairing(self, first: int, first_lane: int, lane: int, ident: int) -> None:
+        """An arrival that may count in either of two generations of a barrier."""
+        key = ("race.barrier-pairing", first, self.machine.at)
+        known = self.found.get(key)
+        if known is not None:
+            known.count += 1
+            return
+        who = self._who(first_lane), self._who(lane)
+        self.found[key] = Race(*key, *who, f"barrier {ident}", 0)
 
     def report_async(
         self, copy: Access, access: Access, other: int, me: int, cell: int, count: int

@@ -27,7 +27,8 @@ def same_instruction(m: Machine, place: Place, size: int, values: list[Any], cla
     order = cell.argsort(kind="stable")
     cell, lane, offset = cell[order], lane[order], row[order] * place.region.memory.granule
     leader = np.searchsorted(cell, cell)
-    equal = offset == offset[leader]
+    cta = lane // m.threads
+    equal = (offset == offset[leader]) & (cta == cta[leader])
     for i, value in enumerate(values):
         here = np.flatnonzero(equal & (offset // size == i))
         equal[here] = lanes_equal(m, value, lane[here], lane[leader[here]])
