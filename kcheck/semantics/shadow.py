@@ -52,8 +52,8 @@ class Shadow:
         ctas = self.writers if write else self.readers
         old = ctas[index]
         ctas[index] = np.where((old == NO_CTA) | (old == cta), cta, MANY_CTAS)
-        # two CTAs in one instruction: the last one stands, unless it was told of the other
-        again = ctas[index]
-        ctas[index] = np.where((again == cta) | (again == MANY_CTAS), again, MANY_CTAS)
+        lost = (ctas[index] != cta) & (ctas[index] != MANY_CTAS)  # two CTAs in one instruction
+        if lost.any():
+            ctas[index[lost]] = MANY_CTAS
         (self.write_at if write else self.read_at)[index] = at
         (self.write_lane if write else self.read_lane)[index] = lane
