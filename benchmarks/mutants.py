@@ -1,6 +1,6 @@
 """Mutants: is a small change of a kernel that was proved equal to another noticed?
 
-    python benchmarks/mutants.py [--data FOLDER] [--only PAIR] [--write NUMBER FILE]
+    python -m benchmarks.mutants [--data FOLDER] [--only PAIR] [--write NUMBER FILE]
 
 Each mutant is checked with `equivalent(..., safety=False)`. A mutant that is found equal counts
 as shown equal only if the slow evaluator finds the same outputs as without the mutation on random
@@ -11,6 +11,7 @@ if a survivor is not explained, or if the slow evaluator contradicts.
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import random
 import signal
@@ -18,6 +19,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,45 +30,33 @@ from kcheck.canon.families import draws
 from kcheck.check import equivalent
 from kcheck.launch_file import find_launch, load_launch
 from kcheck.loading import load_kernel
-from kcheck.semantics.slow import Enclosure, Exact, Real, Unevaluated
+from kcheck.semantics.slow import Enclosure, Exact, Real, SlowResult, Unevaluated
 from kcheck.witness import Subject, slow_run, unknown_inputs
 
 HERE = Path(__file__).parent
 # name -> reference, subject (below the data folder), mutants
 PAIRS: dict[str, tuple[str, str, int]] = {
-    "gemm": ("tilelang/kernels/gemm/sm_80_s0", "tilelang/kernels/gemm/sm_80_s2_smemstore", 35),
-    "gemm-ladder": (
-        "tilelang/ladders/gemm_s2_sm_80/00_none",
-        "tilelang/ladders/gemm_s2_sm_80/04_async_copy",
-        30,
-    ),
-    "bias-relu": (
-        "tilelang/kernels/gemm_bias_relu/sm_80_s0",
-        "tilelang/kernels/gemm_bias_relu/sm_80_s2",
-        30,
-    ),
-    "softmax": ("tilelang/kernels/softmax/sm_80_b1", "tilelang/kernels/softmax/sm_80_b4", 35),
-    "rmsnorm": ("tilelang/kernels/rmsnorm/sm_80_b1", "tilelang/kernels/rmsnorm/sm_80_b4_smem", 35),
-    "sum": ("tilelang/kernels/sum/sm_80_t32", "tilelang/kernels/sum/sm_80_t128", 35),
-    "add-tail": (
-        "tilelang/ladders/add_tail_sm_80/00_none",
-        "tilelang/ladders/add_tail_sm_80/06_loop_unswitch",
-        25,
-    ),
-    "flash": ("tilelang/kernels/flash/sm_80_s0", "tilelang/kernels/flash/sm_80_s1", 15),
-    "tree-reduce": ("cases/09-tree-reduce-non-pow2/ref", "cases/09-tree-reduce-non-pow2/fix", 20),
-    "masked-softmax": (
-        "cases/13-masked-softmax-finite-mask/ref",
-        "cases/13-masked-softmax-finite-mask/fix",
-        20,
-    ),
-    "k-tail": ("cases/39-k-tail-stale-smem/ref", "cases/39-k-tail-stale-smem/fix", 20),
+    name: (f"{folder}/{reference}", f"{folder}/{subject}", count)
+    for name, folder, reference, subject, count in (
+        ("gemm", "tilelang/kernels/gemm", "sm_80_s0", "sm_80_s2_smemstore", 18),
+        ("gemm-ladder", "tilelang/ladders/gemm_s2_sm_80", "00_none", "04_async_copy", 8),
+        ("bias-relu", "tilelang/kernels/gemm_bias_relu", "sm_80_s0", "sm_80_s2", 8),
+        ("softmax", "tilelang/kernels/softmax", "sm_80_b1", "sm_80_b4", 36),
+        ("rmsnorm", "tilelang/kernels/rmsnorm", "sm_80_b1", "sm_80_b4_smem", 40),
+        ("sum", "tilelang/kernels/sum", "sm_80_t32", "sm_80_t128", 45),
+        ("add-tail", "tilelang/ladders/add_tail_sm_80", "00_none", "06_loop_unswitch", 35),
+        ("flash", "tilelang/kernels/flash", "sm_80_s0", "sm_80_s1", 8),
+        ("tree-reduce", "cases/09-tree-reduce-non-pow2", "ref", "fix", 26),
+        ("masked-softmax", "cases/13-masked-softmax-finite-mask", "ref", "fix", 26),
+        ("split-k", "cases/14-splitk-bias-per-split", "ref", "fix", 25),
+        ("swizzle", "cases/16-swizzle-wrong-on-read", "ref", "fix", 25),
+    )
 }
 SEED = 20
-# seconds for one mutant
+# seconds of processor time for one mutant
 LIMIT = 100
-# draws of inputs on which the slow evaluator must agree, and CTAs that it runs
-DRAWS, CTAS = 6, 2
+# draws of inputs on which the slow evaluator must agree, each on a CTA drawn at random
+DRAWS = 6
 KILLED, EQUAL, UNDECIDED, BROKEN = "killed", "shown equal", "undecided", "CONTRADICTED"
 
 
@@ -102,7 +92,7 @@ def mutants(data: Path, only: str | None = None) -> list[Mutant]:
             paths = [data / f"{stem}.ptx" for stem in (reference, subject)]
             rng = random.Random(f"{SEED} {name}")
             text = paths[1].read_text()
-            found += [Mutant(name, *paths, m) for m in mutations(text, rng, count)]
+            found += [Mutant(name, paths[0], paths[1], m) for m in mutations(text, rng, count)]
     return found
 
 
@@ -110,10 +100,11 @@ def judge(mutant: Mutant) -> Outcome:
     """Run kcheck on a mutant, and the slow evaluator if it survives."""
 
     def late(number: int, frame: Any) -> None:
-        raise Late(f"more than {LIMIT} s")
+        raise Late(f"budget.time more than {LIMIT} s")
 
-    signal.signal(signal.SIGALRM, late)
-    signal.alarm(LIMIT)
+    # a limit on processor time, so that other work on the machine changes no outcome
+    signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, LIMIT)
     started = time.monotonic()
     try:
         outcome, why = _judge(mutant)
@@ -122,7 +113,7 @@ def judge(mutant: Mutant) -> Outcome:
     except Exception as error:  # a crash of kcheck is a result too
         outcome, why = UNDECIDED, f"{type(error).__name__}: {error}"
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return Outcome(mutant, outcome, why, time.monotonic() - started)
 
 
@@ -145,32 +136,43 @@ def _judge(mutant: Mutant) -> tuple[str, str]:
 
 def agreement(mutant: Mutant) -> tuple[str, str]:
     """Does the slow evaluator find the same outputs with and without the mutation?"""
+    compared = 0
+    try:
+        originals = _slow(mutant, None)
+        for (family, before), (_, after) in zip(
+            originals, _slow(mutant, mutant.mutation.text), strict=True
+        ):
+            if after.seen > before.seen:
+                return BROKEN, f"{family}: {after.findings[0].message}"
+            for name, outputs in before.outputs.items():
+                for i, (x, y) in enumerate(zip(outputs, after.outputs[name], strict=True)):
+                    compared += isinstance(x, Real | int)
+                    if not _same(x, y):
+                        return BROKEN, f"{family}: {name}[{i}] is {x} before and {y} after"
+    except Unevaluated as error:
+        return BROKEN, str(error)
+    return EQUAL, f"{len(originals)} inputs, {compared} outputs"
+
+
+_ORIGINALS: dict[str, list[tuple[str, SlowResult]]] = {}
+
+
+def _slow(mutant: Mutant, text: str | None) -> list[tuple[str, SlowResult]]:
+    """Runs of the slow evaluator (family of inputs, result); of the original for text None."""
+    if text is None and mutant.pair in _ORIGINALS:
+        return _ORIGINALS[mutant.pair]
     path = find_launch(mutant.subject)
     assert path is not None
-    launch = load_launch(path)
-    sides = [
-        Subject(load_kernel(source, None), launch)
-        for source in (mutant.subject, mutant.mutation.text)
-    ]
-    numbers = Exact if all(side.rational for side in sides) else Enclosure
-    rng = random.Random(mutant.mutation.key)
-    compared = 0
-    for count, (family, inputs) in enumerate(draws(unknown_inputs(*sides), SEED)):
-        if count == DRAWS:
-            break
-        ctas = sorted(rng.sample(range(launch.ctas), min(CTAS, launch.ctas)))
-        try:
-            results = [slow_run(side, inputs, numbers, ctas) for side in sides]
-        except Unevaluated as error:
-            return BROKEN, f"{family}: {error}"
-        if results[1].seen > results[0].seen:
-            return BROKEN, f"{family}: {results[1].findings[0].message}"
-        for name, before in results[0].outputs.items():
-            for i, (x, y) in enumerate(zip(before, results[1].outputs[name], strict=True)):
-                compared += isinstance(x, Real | int)
-                if not _same(x, y):
-                    return BROKEN, f"{family}: {name}[{i}] is {x} before and {y} after"
-    return EQUAL, f"{count} inputs, {compared} outputs"
+    side = Subject(load_kernel(text or mutant.subject, None), load_launch(path))
+    numbers = Exact if side.rational else Enclosure
+    rng = random.Random(mutant.pair)
+    results = []
+    for family, inputs in islice(draws(unknown_inputs(side), SEED), DRAWS):
+        ctas = [rng.randrange(side.launch.ctas)]
+        results.append((family, slow_run(side, inputs, numbers, ctas)))
+    if text is None:
+        _ORIGINALS[mutant.pair] = results
+    return results
 
 
 def _same(x: Any, y: Any) -> bool:
@@ -211,7 +213,7 @@ def table(outcomes: list[Outcome]) -> str:
     lines = [
         "# Mutants",
         "",
-        f"`python benchmarks/mutants.py`: {n} mutants of the subjects of {len(PAIRS)} proved pairs "
+        f"`python -m benchmarks.mutants`: {n} mutants of the subjects of {len(PAIRS)} proved pairs "
         f"(seed {SEED}), checked by `kcheck equiv --no-safety`.",
         "",
         "| outcome | mutants | |",
@@ -244,6 +246,25 @@ def table(outcomes: list[Outcome]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def judged(every: list[Mutant], keep: Path | None) -> list[Outcome]:
+    """The outcomes in the order of the mutants; those in the file `keep` are not found anew."""
+    known: dict[tuple[str, str], tuple[str, str, float]] = {}
+    if keep is not None and keep.exists():
+        for line in keep.read_text().splitlines():
+            pair, key, *rest = json.loads(line)
+            known[pair, key] = (rest[0], rest[1], rest[2])
+    open_ones = [m for m in every if (m.pair, m.mutation.key) not in known]
+    with multiprocessing.Pool(2) as pool:
+        for i, o in enumerate(pool.imap(judge, open_ones)):
+            name = o.mutant.pair, o.mutant.mutation.key
+            known[name] = o.outcome, o.why, o.seconds
+            print(f"{i} {' '.join(name)} | {o.outcome} {o.why} {o.seconds:.1f} s", flush=True)
+            if keep is not None:
+                with keep.open("a") as file:
+                    file.write(json.dumps([*name, *known[name]]) + "\n")
+    return [Outcome(m, *known[m.pair, m.mutation.key]) for m in every]
+
+
 def main() -> None:
     """Judge the mutants and write the table."""
     parser = argparse.ArgumentParser(
@@ -251,6 +272,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, default=HERE.parent / "tests" / "data")
     parser.add_argument("--only", choices=tuple(PAIRS), help="one pair; writes no table")
+    parser.add_argument("--keep", type=Path, help="a file that keeps outcomes from run to run")
     parser.add_argument(
         "--write", nargs=2, metavar=("NUMBER", "FILE"), help="write one mutant's PTX and stop"
     )
@@ -259,13 +281,7 @@ def main() -> None:
     if arguments.write:
         Path(arguments.write[1]).write_text(every[int(arguments.write[0])].mutation.text)
         return
-    outcomes = []
-    with multiprocessing.Pool(2) as pool:
-        for i, o in enumerate(pool.imap(judge, every)):
-            outcomes.append(o)
-            m = o.mutant
-            print(f"{i} {m.pair} {m.mutation.key} | {o.outcome} {o.why} {o.seconds:.1f} s", flush=1)
-    outcomes, missing = explained(outcomes)
+    outcomes, missing = explained(judged(every, arguments.keep))
     if arguments.only is None:
         (HERE / "mutants.md").write_text(table(outcomes))
     broken = sum(o.outcome == BROKEN for o in outcomes)

@@ -69,7 +69,7 @@ _SUFFIXES = (
     ("ca", "cg"),
 )
 # conversions, too, from or to another width
-_CONVERSIONS = (("s32", "s16"), ("u32", "u16"), ("s32", "s64"), ("f32", "f16"))
+_CONVERSIONS = (("s32", "s16"), ("u32", "u16"), ("s32", "s64"))
 # operations to whose result the sign of the type means nothing: such a change is no mutant
 _SIGNLESS = frozenset({"add", "sub", "mul", "mad", "shl", "mov", "ld", "st", "selp"})
 # words that may be left out or put in
@@ -265,7 +265,8 @@ def _suffixes(instr: Instr, kernel: Kernel, registers: Registers) -> Iterator[In
     last = len(instr.opcode) - 1
     for word in _ADDED:
         opcode = (*instr.opcode[:last], word, instr.opcode[last])
-        if word not in instr.opcode and match(opcode) is not None:
+        real = word != "sat" or instr.opcode[last][0] == "f"
+        if real and word not in instr.opcode and match(opcode) is not None:
             yield replace(instr, opcode=opcode)
 
 

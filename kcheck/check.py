@@ -19,6 +19,7 @@ from kcheck.judge import Judge
 from kcheck.launch import Tensor
 from kcheck.launch_check import match_buffers, match_ledger
 from kcheck.ledger import assumptions
+from kcheck.literals import ULPS, shown, snapped
 from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_launches, load_one
 from kcheck.outputs import compare
 from kcheck.proof import claim
@@ -264,7 +265,7 @@ def _decide(question: Question) -> Verdict:
     }
     refutation = judge.refutation()
     if refutation is not None:
-        return replace(refutation, **facts)
+        return replace(_but_for_literals(question, refutation), **facts)
     equal = _equal(question, run)
     statistics = {**facts.pop("statistics"), **equal.statistics}
     verdict = replace(equal, **facts, statistics=statistics)
@@ -274,6 +275,20 @@ def _decide(question: Question) -> Verdict:
     elif verdict.verdict == "proved" and question.ctas is not None:
         verdict = replace(verdict, verdict="proved-for-cta", reason="one CTA is not the grid")
     return verdict
+
+
+def _but_for_literals(question: Question, refutation: Verdict) -> Verdict:
+    """A refutation, unless the kernels agree once nearly equal float literals are one."""
+    kernel, changed = snapped(question.subject.kernel, question.reference.kernel)
+    if refutation.reason != "value.mismatch" or not changed:
+        return refutation
+    same = replace(question, subject=replace(question.subject, kernel=kernel))
+    if not _same(same, field_run(same, TRIALS)):
+        return refutation
+    pairs = ", ".join(f"{shown(b)} and {shown(a)}" for a, b in changed.items())
+    message = f"the kernels differ only in literals within {ULPS} ulp: {pairs}"
+    finding = Finding("constants", message, "both", refutation.findings[0].locations)
+    return Verdict("undecided", "constants", findings=(finding,), witness=refutation.witness)
 
 
 def _equal(question: Question, run: FieldRun) -> Verdict:

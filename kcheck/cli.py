@@ -157,15 +157,13 @@ def run(
       kcheck run kernel.ptx --seed 1 --output out.npz
       kcheck run kernel.ptx --input in.npz --json
     """
-    import numpy as np
-
+    from kcheck.arrays import save_arrays
     from kcheck.check import run as execute
 
     arrays = load_arrays(inputs) if inputs else None
     result = execute(kernel, launch=launch, kernel_name=kernel_name, inputs=arrays, seed=seed)
     if output:
-        with output.open("wb") as file:
-            np.savez(file, **result.outputs)
+        save_arrays(output, result.outputs)
     reasons = {finding.reason.partition(".")[0] for finding in result.findings}
     code = 0 if not reasons else 3 if reasons == {"unsupported"} else 1
     return Answer(code, run_json(result) if as_json else run_text(result, output))

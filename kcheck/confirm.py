@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from kcheck.canon.families import draws
 from kcheck.launch import Launch
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.machine import Fault
-from kcheck.semantics.slow import UNDEF, UNWRITTEN, Enclosure, Exact, Real, Unevaluated
+from kcheck.semantics.slow import UNDEF, UNWRITTEN, Enclosure, Exact, Real, SlowResult, Unevaluated
 from kcheck.verdict import Finding, Location
 from kcheck.witness import Subject, slow_run, unknown_inputs, writers
 
@@ -43,11 +45,38 @@ def fault_finding(side: Subject, name: str, fault: Fault) -> Finding:
     return Finding(fault.reason, fault.message, name, (place,), fault.count)
 
 
-def confirm_fault(side: Subject, fault: Fault, seed: int) -> bool | None:
+class SlowRuns:
+    """Runs of the slow evaluator on a few inputs, each made once; for one side."""
+
+    def __init__(self, side: Subject, seed: int) -> None:
+        self.side, self.seed = side, seed
+        self._made: dict[tuple[int, ...], list[SlowResult | None]] = {}
+
+    def of(self, ctas: list[int]) -> Iterator[SlowResult]:
+        """The runs of these CTAs that come to an end, made as they are asked for."""
+        made = self._made.setdefault(tuple(ctas), [])
+        inputs = list(islice(draws(unknown_inputs(self.side), self.seed), TRIES))
+        for i, (_, given) in enumerate(inputs):
+            if i == len(made):
+                made.append(self._run(given, ctas))
+            result = made[i]
+            if result is not None:
+                yield result
+
+    def _run(self, inputs: dict[str, Any], ctas: list[int]) -> SlowResult | None:
+        for kind in (Exact, Enclosure) if self.side.rational else (Enclosure,):
+            try:
+                return slow_run(self.side, inputs, kind, ctas)
+            except Unevaluated:
+                continue
+        return None
+
+
+def confirm_fault(runs: SlowRuns, fault: Fault) -> bool | None:
     """True: the slow evaluator finds it too; False: it does not; None: it can't tell."""
-    kind = fault.reason.partition(".")[0]
+    side, kind = runs.side, fault.reason.partition(".")[0]
     answer: bool | None = None
-    for result in _slow_results(side, [flat(fault.cta, side.launch)], seed):
+    for result in runs.of([flat(fault.cta, side.launch)]):
         answer = any(
             f.reason.partition(".")[0] == kind
             and (f.instr is None or kind == "deadlock" or f.instr is side.kernel.code[fault.at])
@@ -56,20 +85,6 @@ def confirm_fault(side: Subject, fault: Fault, seed: int) -> bool | None:
         if answer:
             return True
     return answer
-
-
-def _slow_results(side: Subject, ctas: list[int], seed: int) -> Any:
-    """Runs of the slow evaluator that came to an end, on a few inputs."""
-    numbers = (Exact, Enclosure) if side.rational else (Enclosure,)
-    for count, (_, inputs) in enumerate(draws(unknown_inputs(side), seed)):
-        if count == TRIES:
-            return
-        for kind in numbers:
-            try:
-                yield slow_run(side, inputs, kind, ctas)
-            except Unevaluated:
-                continue
-            break
 
 
 def last_writer(
@@ -81,11 +96,11 @@ def last_writer(
 
 
 def confirm_output(
-    side: Subject, element: tuple[str, int], wanted: str, ctas: list[int], seed: int
+    runs: SlowRuns, element: tuple[str, int], wanted: str, ctas: list[int]
 ) -> bool | None:
     """Is an element `nan`, `undefined`, `unwritten` or `written` for the slow evaluator too?"""
     answer: bool | None = None
-    for result in _slow_results(side, ctas, seed):
+    for result in runs.of(ctas):
         value = result.outputs[element[0]][element[1]]
         answer = _kind(value) == wanted or (wanted == "written" and value is not UNWRITTEN)
         if answer:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kcheck.arrays import save_arrays
 from kcheck.canon.constants import NAN, NAN_DIV, UNKNOWN
 from kcheck.confirm import (
+    SlowRuns,
     confirm_fault,
     confirm_output,
     fault_finding,
@@ -43,6 +45,7 @@ class Judge:
             ("reference", question.reference, run.reference),
             ("subject", question.subject, run.subject),
         ]
+        self.slow = {name: SlowRuns(side, question.seed) for name, side, _ in self.sides}
 
     @property
     def outputs(self) -> tuple[int, int]:
@@ -66,7 +69,10 @@ class Judge:
         if confirmed:
             reason = confirmed[0].reason
             return Verdict("refuted", reason, findings=tuple(confirmed), witness=witness)
-        contradicted = [f for f, sure in found if sure is False]
+        # undefined bits are judged by whole registers here, by single bits there: no contradiction
+        contradicted = [
+            f for f, sure in found if sure is False and not f.reason.startswith("undefined.")
+        ]
         findings = tuple(f for f, _ in found)
         if contradicted:
             return Verdict(
@@ -104,7 +110,7 @@ class Judge:
         for name, side, run in self.sides:
             for fault in run.faults:
                 finding = fault_finding(side, name, fault)
-                out.append((finding, confirm_fault(side, fault, self.question.seed)))
+                out.append((finding, confirm_fault(self.slow[name], fault)))
         return out
 
     # values that are no numbers
@@ -113,6 +119,8 @@ class Judge:
         out = []
         for i, (name, _, run) in enumerate(self.sides):
             for buffer, c in self.comparisons.items():
+                if not (c.nan[i] | c.undefined[i]).any():
+                    continue
                 ids = read_output(run, (c.reference, c.subject)[i]).ids
                 zero = c.nan[i] & (ids == NAN_DIV)
                 for reason, flags, special in (
@@ -132,9 +140,8 @@ class Judge:
         at = first(flags)
         writing = last_writer(side, (buffer, at), question.ctas, question.seed)
         wanted = "undefined" if special is None else "nan"
-        sure = confirm_output(
-            side, (buffer, at), wanted, to_watch(side, writing, question.ctas), question.seed
-        )
+        watched = to_watch(side, writing, question.ctas)
+        sure = confirm_output(self.slow[name], (buffer, at), wanted, watched)
         places = [_store(side, writing)] if writing else []
         made = self.sides[i][2].origins.get(special if special is not None else -1, -1)
         if made >= 0:
@@ -168,9 +175,12 @@ class Judge:
         writing = last_writer(writer, (buffer, at), question.ctas, question.seed)
         answers = [
             confirm_output(
-                side, (buffer, at), wanted, to_watch(side, ctas, question.ctas), question.seed
+                self.slow[SIDES[i]], (buffer, at), wanted, to_watch(side, ctas, question.ctas)
             )
-            for side, wanted, ctas in ((writer, "written", writing), (other, "unwritten", {}))
+            for i, side, wanted, ctas in (
+                (wrote, writer, "written", writing),
+                (lacks, other, "unwritten", {}),
+            )
         ]
         sure = None if None in answers else all(answers)
         message = (
@@ -216,8 +226,8 @@ class Judge:
             else 0
         )
         message = (
-            f"{shown(witness.buffer, witness.index)} is {witness.reference[0]:.9g} in the "
-            f"reference and {witness.subject[0]:.9g} in the subject"
+            f"{shown(witness.buffer, witness.index)} is {_middle(witness.reference):.9g} in the "
+            f"reference and {_middle(witness.subject):.9g} in the subject"
         )
         places = self._stores(witness.buffer, at)
         return Finding("value.mismatch", message, "subject", places, int(c.different.sum()))
@@ -251,6 +261,12 @@ def _store(side: Subject, writing: dict[int, tuple[int, tuple[int, int, int]]]) 
     )
 
 
+def _middle(ends: tuple[float, float]) -> float:
+    """A number within an enclosure."""
+    low, high = ends
+    return low / 2 + high / 2
+
+
 def _rank(finding: Finding) -> int:
     return ORDER.index(finding.reason.partition(".")[0])
 
@@ -268,6 +284,5 @@ def save(witness: Witness, folder: Path, question: Question) -> Path:
         arrays[name] = values
     names = (question.reference.kernel.name, question.subject.kernel.name)
     path = folder / f"{names[0]}-{names[1]}-{witness.buffer}.npz"
-    with path.open("wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
+    save_arrays(path, arrays)
     return path

@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from kcheck.check import FieldRun, Question
 
 DIVISIONS = frozenset({"div", "rcp", "rsqrt"})
+# what lies outside the domain of a function is no number
+DOMAINS = {
+    "arguments of lg2 positive": frozenset({"lg2"}),
+    "arguments of square roots not negative": frozenset({"sqrt", "rsqrt"}),
+}
 
 
 def assumptions(
@@ -32,6 +37,9 @@ def assumptions(
         for i in s.kernel.code
     ):
         yield "divisors nonzero"
+    for assumption, opcodes in DOMAINS.items():
+        if any(i.opcode[0] in opcodes for s in sides for i in s.kernel.code):
+            yield assumption
     yield "buffers do not alias, bases aligned to 256 bytes"
     for side in sides:
         for param in side.launch.params:

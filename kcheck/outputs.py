@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,9 @@ from kcheck.canon.domain import Bool, Domain
 from kcheck.canon.real import Ids
 from kcheck.launch import DTYPE_BYTES, Tensor
 from kcheck.semantics.execution import Execution
+
+# elements that are compared at once, so that memory does not grow with copies of the outputs
+PART = 1 << 19
 
 
 @dataclass
@@ -41,11 +45,17 @@ class Comparison:
     unknown: Bool
 
 
-def read_output(execution: Execution, tensor: Tensor) -> Output:
-    """All elements of a buffer, from the first to the last that its shape reaches."""
+def parts_of(tensor: Tensor) -> list[slice]:
+    """The elements of a buffer in parts; one part at least."""
+    starts = range(0, max(tensor.elements, 1), PART)
+    return [slice(start, start + PART) for start in starts]
+
+
+def read_output(execution: Execution, tensor: Tensor, part: slice = slice(None)) -> Output:
+    """The elements of a buffer, from the first to the last that its shape reaches."""
     memory = execution.memories[tensor.name]
     fmt = {"tf32": "f32", "e4m3": "u8", "e5m2": "u8"}.get(tensor.dtype, tensor.dtype)
-    unwritten, real = memory.contents(DTYPE_BYTES[tensor.dtype], fmt)
+    unwritten, real = memory.contents(DTYPE_BYTES[tensor.dtype], fmt, part)
     ids = np.broadcast_to(execution.reals.ids(real, unwritten.shape), unwritten.shape)
     return Output(unwritten, ids, execution.reals.value(real))
 
@@ -54,7 +64,33 @@ def compare(
     reference: Execution, subject: Execution, pair: tuple[Tensor, Tensor], domain: Domain[Any]
 ) -> Comparison:
     """Both runs share their constants (`execute(reals=...)`)."""
-    a, b = read_output(reference, pair[0]), read_output(subject, pair[1])
+    parts = [_compare(reference, subject, pair, domain, part) for part in parts_of(pair[0])]
+    if len(parts) == 1:
+        return parts[0]
+
+    def join(flags: Callable[[Comparison], Any]) -> Any:
+        return np.concatenate([flags(part) for part in parts])
+
+    return Comparison(
+        *pair,
+        equal=join(lambda c: c.equal),
+        different=join(lambda c: c.different),
+        idle=join(lambda c: c.idle),
+        unwritten=join(lambda c: c.unwritten),
+        nan=(join(lambda c: c.nan[0]), join(lambda c: c.nan[1])),
+        undefined=(join(lambda c: c.undefined[0]), join(lambda c: c.undefined[1])),
+        unknown=join(lambda c: c.unknown),
+    )
+
+
+def _compare(
+    reference: Execution,
+    subject: Execution,
+    pair: tuple[Tensor, Tensor],
+    domain: Domain[Any],
+    part: slice,
+) -> Comparison:
+    a, b = read_output(reference, pair[0], part), read_output(subject, pair[1], part)
     idle = a.unwritten & b.unwritten
     both = ~a.unwritten & ~b.unwritten
     numbers = [(x.ids == SYMBOLIC) | (x.ids >= FINITE) for x in (a, b)]

@@ -9,7 +9,7 @@ from kcheck.canon.field import FieldDomain
 from kcheck.canon.real import Reals
 from kcheck.canon.theorem import Claim
 from kcheck.launch import Scalar, Tensor
-from kcheck.outputs import read_output
+from kcheck.outputs import parts_of, read_output
 from kcheck.semantics.execution import Execution, execute
 from kcheck.witness import Subject
 
@@ -35,7 +35,11 @@ def claim(question: Question, run: FieldRun) -> Claim:
 
     first = bounded("reference", question.reference)
     second = bounded("subject", question.subject)
-    pairs = [(read_output(first, a).v, read_output(second, b).v) for a, b in question.compared]
+    pairs = (
+        (read_output(first, a, part).v, read_output(second, b, part).v)
+        for a, b in question.compared
+        for part in parts_of(a)
+    )
     return domain.claim(pairs)
 
 

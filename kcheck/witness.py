@@ -16,7 +16,7 @@ import numpy as np
 from kcheck.canon.enclosure import EnclosureDomain
 from kcheck.canon.families import draws
 from kcheck.canon.real import Reals
-from kcheck.launch import FLOATS, Launch, Scalar, Tensor
+from kcheck.launch import DTYPE_BYTES, FLOATS, Launch, Scalar, Tensor, TensorMap
 from kcheck.outputs import separation
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.execution import Execution, Refused, execute
@@ -29,6 +29,8 @@ Pair = tuple[Tensor, Tensor]
 TRIED = 3
 # seconds after which no further input is tried
 PATIENCE = 60.0
+# formats that hold nothing above the range of f16, and integers
+NARROW = frozenset({"f16", "e4m3", "e5m2"} | (DTYPE_BYTES.keys() - FLOATS))
 # instructions that leave the rationals
 IRRATIONAL = frozenset({"ex2", "lg2", "sqrt", "rsqrt", "tanh", "sin", "cos"})
 
@@ -73,7 +75,13 @@ def find_witness(
     """
     sizes = unknown_inputs(reference, subject)
     started = time.monotonic()
-    tries = list(draws(sizes, seed))
+    narrow = {
+        param.name
+        for side in (reference, subject)
+        for param in side.launch.params
+        if not isinstance(param, TensorMap) and param.dtype in NARROW
+    }
+    tries = list(draws(sizes, seed, sizes.keys() - narrow))
     for number, (family, inputs) in enumerate(tries):
         if time.monotonic() - started > PATIENCE:
             return None

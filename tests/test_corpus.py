@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,7 @@ def test_the_list_is_whole() -> None:
     for folder in sorted((TILELANG / "ladders").iterdir()):
         found = yaml.safe_load((folder / "ladder.yaml").read_text())["rungs"]
         rungs = [f"ladders/{folder.name}/{name.removesuffix('.ptx')}" for name in found]
-        assert set(zip(rungs, rungs[1:], strict=False)) | {(rungs[0], rungs[-1])} <= set(PAIRS)
+        assert set(pairwise(rungs)) | {(rungs[0], rungs[-1])} <= set(PAIRS)
     listed = {name for pair in PAIRS for name in pair}
     files = {str(p.relative_to(TILELANG).with_suffix("")) for p in TILELANG.rglob("*.ptx")}
     assert sorted(files - listed) == [

@@ -14,15 +14,6 @@ UNDEF, UNKNOWN, NAN, NAN_DIV, PINF, NINF = range(6)
 FINITE = 6
 ZERO, ONE = 6, 7
 
-SPECIAL_NAMES = {
-    UNDEF: "undefined",
-    UNKNOWN: "unknown",
-    NAN: "nan",
-    NAN_DIV: "nan",
-    PINF: "+inf",
-    NINF: "-inf",
-}
-
 
 class Constants:
     """The table id -> exact rational; ids below `FINITE` hold 0 as a placeholder."""

@@ -1,12 +1,12 @@
 """Families of inputs on which kernels that differ show it (DESIGN.md 6).
 
-Each number is exact in every float format down to bf16 (at most 8 significant bits) and within
-the range of f16.
+Each number is exact in every float format down to bf16 (at most 8 significant bits) and, but for
+"beyond f16", within the range of f16.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -46,11 +46,15 @@ def _negative(rng: Random, n: int) -> Floats:
 
 def _very_negative(rng: Random, n: int) -> Floats:
     # -20480 and below; equal steps of 128 keep 8 bits
-    return -20480.0 - 128.0 * rng.integers(0, 3, n)
+    return (-20480 - 128 * rng.integers(0, 3, n)).astype(np.float64)
 
 
 def _huge(rng: Random, n: int) -> Floats:
     return rng.choice([-1.0, 1.0], n) * 128.0 * rng.integers(64, 256, n)
+
+
+def _beyond_f16(rng: Random, n: int) -> Floats:
+    return (rng.choice([-1, 1], n) * 2**17 * rng.integers(1, 128, n)).astype(np.float64)
 
 
 def _scales(rng: Random, n: int) -> Floats:
@@ -82,11 +86,21 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-def draws(sizes: Mapping[str, int], seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(family, inputs by name): each family for all inputs, then one input at a time."""
+def draws(
+    sizes: Mapping[str, int], seed: int, wide: Collection[str] = ()
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(family, inputs by name): each family for all inputs, then one input at a time.
+
+    `wide`: inputs whose format holds more than f16 does.
+    """
     rng = np.random.default_rng(seed)
     for name, family in FAMILIES.items():
         yield name, {buffer: family(rng, n) for buffer, n in sizes.items()}
+    if wide:
+        yield (
+            "beyond f16",
+            {b: (_beyond_f16 if b in wide else _integers)(rng, n) for b, n in sizes.items()},
+        )
     if len(sizes) < 2:
         return
     for name in ("very negative", "huge of both signs", "all negative", "zeros"):

@@ -18,8 +18,11 @@ from numpy.typing import NDArray
 from kcheck.canon import chains, modular
 from kcheck.canon.domain import Bool, Collision, Index, LevelsExhausted
 from kcheck.canon.hashing import Permutation, Residues, Words, pack
-from kcheck.canon.residues import FieldStore, FieldValue, align, widen
+from kcheck.canon.residues import FieldInput, FieldStore, FieldValue, align, widen
 from kcheck.canon.sets import MaxSets
+
+# symbols of one input whose residues are kept; larger inputs would outgrow the lanes in flight
+KEPT = 1 << 20
 
 
 class FieldDomain:
@@ -73,9 +76,11 @@ class FieldDomain:
 
     def input(self, name: str, n: int) -> FieldValue:
         """Uniform residues, independent over levels and trials; fixed by the seed and `name`."""
+        function = Residues(self._key, self.primes, "input", name)
+        if n > KEPT:
+            return FieldInput(function, n)
         known = self._inputs.get(name)
         if known is None or known.r.shape[2] < n:
-            function = Residues(self._key, self.primes, "input", name)
             lanes = np.arange(n, dtype=np.uint64)
             known = self._inputs[name] = FieldValue(function(lanes, lanes))
         return FieldValue(known.r[:, :, :n])

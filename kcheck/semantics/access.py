@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kcheck.ptx_frontend.tree import Imm, Mem, Operand, Reg, Sym
-from kcheck.semantics.memory import Cells
 from kcheck.semantics.regions import LOCAL_WINDOW, SHARED_WINDOW, WINDOWS, Region
+from kcheck.semantics.units import Cells
 from kcheck.semantics.values import Array, Bool, Int, Unsupported
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ def resolve(m: Machine, at: Address, nbytes: int, align: int, write: bool) -> li
     if type(x) is not Int or x.u is not None:
         x = m.integer(x, 4 if type(x) is Int and x.a.itemsize == 4 else 8)
     numbers = x.a.astype(np.int64) + at.offset
+    if at.offset and x.a.itemsize == 4:
+        numbers &= 0xFFFFFFFF  # 32-bit address arithmetic wraps
     if len(numbers) != m.lanes:
         numbers = np.broadcast_to(numbers, (m.lanes,))
     mask = m.mask
@@ -180,7 +182,7 @@ def _faulty(
         m.fault(
             f"bounds.{region.space}",
             outside,
-            f"{element(region, at)}: {nbytes} bytes at byte offset {at} of {region.name}, "
+            f"{nbytes} bytes at byte {at} of {region.name}{element(region, at)}, "
             f"which has {region.nbytes} bytes",
         )
     crooked = group & inside & ~aligned
@@ -189,20 +191,20 @@ def _faulty(
         m.fault(
             "bounds.misaligned",
             crooked,
-            f"{nbytes} bytes at byte offset {at} of {region.name}: not aligned",
+            f"{nbytes} bytes at byte {at} of {region.name}{element(region, at)}: not aligned",
         )
     rest = group & inside & aligned
     return rest if rest.any() else None
 
 
 def element(region: Region, offset: int) -> str:
-    """`A[3,17]` for a byte offset of a tensor, else `buf[offset]`."""
+    """` (A[3,17])` for a byte offset of a tensor, else nothing."""
     tensor = region.tensor
     if tensor is None or not 0 <= offset < region.nbytes:
-        return f"{region.name}[{offset}]"
+        return ""
     size = max(region.nbytes // max(tensor.elements, 1), 1)
     index = tensor.index(offset // size)
-    return f"{region.name}[{','.join(map(str, index))}]"
+    return f" ({region.name}[{','.join(map(str, index))}])"
 
 
 def to_generic(m: Machine, x: Int, space: str, back: bool) -> Int:

@@ -86,4 +86,3 @@ COLLECTIVE_BUILDERS: dict[str, Builder] = {
     "match.any": _match,
     "match.all": _match,
 }
-

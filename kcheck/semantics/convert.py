@@ -11,7 +11,7 @@ from kcheck.canon.constants import ONE, SYMBOLIC, UNDEF, ZERO
 from kcheck.canon.domain import Domain
 from kcheck.canon.real import SYM, Real, Reals
 from kcheck.semantics.codec import Codec
-from kcheck.semantics.memory import undefined
+from kcheck.semantics.units import undefined
 from kcheck.semantics.values import (
     FMT_BYTES,
     UNSIGNED,
@@ -274,6 +274,8 @@ class Conversions:
             real: Real[Any] = Real(new.v, new.c, new.kind, new.fmt)
             real.u = either(new.u, notmask)
             return real
+        if type(new) is Part:
+            return Part(self._first(new.real, notmask), new.index)
         assert type(new) is Mixed
         return Mixed([(m & ~notmask, v) for m, v in new.parts])
 
@@ -285,6 +287,8 @@ class Conversions:
             return self._where_real(mask, new, old) if new.fmt == old.fmt else None
         if type(new) is Pred:
             return self._where_pred(mask, new, old)
+        if type(new) is Part and new.index == old.index:
+            return Part(self._where_real(mask, new.real, old.real), new.index)
         if type(new) is Packed and type(new.lo) is type(old.lo) and type(new.hi) is type(old.hi):
             lo = self._where(mask, new.lo, old.lo)
             hi = self._where(mask, new.hi, old.hi)

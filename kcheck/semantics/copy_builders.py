@@ -37,10 +37,13 @@ def _cp_async(d: Decoder, instr: Instr, slots: dict[str, str]) -> Step:
             m.fault("undefined.size", bad & group, "the source size is undefined or too large")
             group = group & ~bad
         for nbytes in np.unique(n[group]):
-            part = int(nbytes)
-            under(m, group & (n == part), lambda m, k=part: _copy(m, target, source, size, k))
+            under(m, group & (n == nbytes), _part(target, source, size, int(nbytes)))
 
     return run
+
+
+def _part(target: Address, source: Address, size: int, given: int) -> Step:
+    return lambda m: _copy(m, target, source, size, given)
 
 
 def _copy(m: Machine, target: Address, source: Address, size: int, given: int) -> None:

@@ -25,6 +25,7 @@ from kcheck.ptx_frontend.tree import (
     Target,
     type_bytes,
 )
+from kcheck.semantics import special
 from kcheck.semantics.codec import literal_bits
 from kcheck.semantics.machine import Block, Machine, Outcome, Program, Step
 from kcheck.semantics.values import FMT_BYTES, UNSIGNED, Int, Pred, Unsupported
@@ -65,9 +66,11 @@ class Decoder:
             raise Unsupported("operand", f"a register is expected, not {op}")
         if op.name in self.kernel.registers:
             return self._new(op.name, None)
-        known = op.name in self._slots
+        if not special.known(op.name):
+            raise Unsupported("special", f"special register {op.name}")
+        seen = op.name in self._slots
         slot = self._new(op.name, None)
-        if not known:
+        if not seen:
             self.specials.append((slot, op.name))
         return slot
 

@@ -6,6 +6,7 @@ an f32 unit can't be read (`unsupported.reinterpret`), half of concrete bits can
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,25 @@ from numpy.typing import NDArray
 from kcheck.canon.constants import SYMBOLIC, UNDEF
 from kcheck.canon.real import CONST, SYM, Real, Reals
 from kcheck.semantics.codec import Codec
+from kcheck.semantics.units import (
+    BITS,
+    EMPTY,
+    FMT_CODE,
+    FMTS,
+    REAL,
+    REST,
+    TORN,
+    UNDEFINED,
+    Cells,
+    code,
+    combined,
+    gathered,
+    real_width,
+    undefined,
+    widened,
+    with_undefined,
+    written_lanes,
+)
 from kcheck.semantics.values import (
     FMT_BYTES,
     UNSIGNED,
@@ -26,24 +46,6 @@ from kcheck.semantics.values import (
     Unsupported,
     either,
 )
-
-# kinds of a cell: nothing was written, concrete bits, a real, the rest of the unit before (its
-# width field is the distance back), undefined was written, half of a real that was overwritten
-EMPTY, BITS, REAL, REST, UNDEFINED, TORN = range(6)
-_FMTS = ("", "f16", "bf16", "f32", "f64", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64")
-_FMT_CODE = {name: code for code, name in enumerate(_FMTS)}
-
-Cells = NDArray[np.int64]
-
-
-def code(kind: int, width: int, fmt: str = "") -> int:
-    """What `meta` says of the first cell of a unit."""
-    return kind | _FMT_CODE[fmt] << 4 | width << 8
-
-
-def real_width(fmt: str) -> int:
-    """Bytes of a unit that holds a real, or a symbolic integer, of a format."""
-    return FMT_BYTES[fmt] if fmt in FMT_BYTES else int(fmt[1:]) // 8
 
 
 class Memory:
@@ -84,7 +86,7 @@ class Memory:
         """
         unit = self._uniform(cell, count * size, mask)
         if unit is not None:
-            kind, width, fmt = unit & 15, unit >> 8, _FMTS[unit >> 4 & 15]
+            kind, width, fmt = unit & 15, unit >> 8, FMTS[unit >> 4 & 15]
             if kind in (EMPTY, UNDEFINED):
                 return [undefined(size) for _ in range(count)]
             if width == size or (kind == BITS and width < size) or (2 * width == size == 4):
@@ -158,7 +160,7 @@ class Memory:
             self._piece(cell + i * narrow // self.granule, rest, narrow, active)
             for i in range(size // narrow)
         ]
-        return _combine(parts, narrow, size)
+        return combined(parts, narrow, size)
 
     def _unit(self, cell: Cells) -> tuple[Cells, Array, Array, Array]:
         """Start, kind, width and format code of the units that cover cells."""
@@ -180,8 +182,8 @@ class Memory:
         bits = self._bits()[start] >> (8 * offset).astype(np.uint64)
         if not real.any():
             return Int(bits.astype(UNSIGNED[size]), None, unknown if unknown.any() else None)
-        fmt = _FMTS[int(fmts[int(real.argmax())])]
-        if (fmts[real] != _FMT_CODE[fmt]).any() or (concrete.any() and fmt not in FMT_BYTES):
+        fmt = FMTS[int(fmts[int(real.argmax())])]
+        if (fmts[real] != FMT_CODE[fmt]).any() or (concrete.any() and fmt not in FMT_BYTES):
             raise Unsupported("reinterpret", "lanes read different float formats at once")
         value = self._reals(np.where(real, start, start[int(real.argmax())])[None, :], fmt)[0]
         if not (concrete | unknown).any():
@@ -204,7 +206,7 @@ class Memory:
         units: list[tuple[Cells, int, Any]] = []
         for i, value in enumerate(values):
             units += self._split(cell + i * step, size, value, mask)
-        for at, width, value in _gather(units, self.reals):
+        for at, width, value in gathered(units, self.reals):
             self._write(at, width, value)
 
     def _split(
@@ -218,16 +220,16 @@ class Memory:
                 own = part & ~np.logical_or.reduce(later) if later else part
                 kept = own if mask is None else own & mask
                 here = kept if mask is None else kept[mask]
-                out += self._split(cell[here], size, v, kept)
+                out += self._split(cell[here], size, v, kept) if here.any() else []
             return out
         if isinstance(value, Packed):
             if self.granule > 2:
-                return self._split(cell, size, _widened(value), mask)
+                return self._split(cell, size, widened(value), mask)
             half = 2 // self.granule
             u = value.u
             return [
-                *self._split(cell, 2, _with(value.lo, u), mask),
-                *self._split(cell + half, 2, _with(value.hi, u), mask),
+                *self._split(cell, 2, with_undefined(value.lo, u), mask),
+                *self._split(cell + half, 2, with_undefined(value.hi, u), mask),
             ]
         if value is None:
             value = undefined(size)
@@ -235,7 +237,7 @@ class Memory:
             raise Unsupported("unstable", f"{value.what} is stored")
         if isinstance(value, Real) and real_width(value.fmt) != size:
             raise Unsupported("reinterpret", f"an {value.fmt} is stored as {size} bytes")
-        return [(cell, size, _lanes(self.reals, value, mask, len(cell)))]
+        return [(cell, size, written_lanes(self.reals, value, mask, len(cell)))]
 
     def _write(self, cell: Cells, width: int, value: Any) -> None:
         self._planes()
@@ -296,7 +298,7 @@ class Memory:
             cell = cell[mask]
         if not len(cell):
             return
-        value = _lanes(self.reals, value, mask, len(cell))
+        value = written_lanes(self.reals, value, mask, len(cell))
         old = self.load_bytes(cell, 0, size, None)
         if not isinstance(old, Real):
             ids = self.codec.to_ids(old.a, value.fmt)
@@ -321,8 +323,20 @@ class Memory:
         self._write(cell, size, start)
         self._cells().add(cell, self.reals.value(value))
 
-    def add_bits(self, cell: Cells, size: int, value: Int, mask: Bool | None) -> None:
-        """Atomically add integers to cells; cells may repeat. Undefined ones absorb."""
+    def update(
+        self,
+        cell: Cells,
+        size: int,
+        value: Int,
+        mask: Bool | None,
+        apply: Callable[[Array, Array, Array], None],
+        signed: bool,
+    ) -> None:
+        """Atomically update integers; cells may repeat. Undefined ones absorb.
+
+        `apply` gets the numbers of the distinct cells, the place of each lane's cell among them,
+        and the lanes' operands, and changes the numbers.
+        """
         if mask is not None:
             cell = cell[mask]
         if not len(cell):
@@ -330,24 +344,27 @@ class Memory:
         old = self.load_bytes(cell, 0, size, None)
         if not isinstance(old, Int):
             raise Unsupported("symbolic-int", "an integer atomic on a cell that is no integer")
-        value = _lanes(self.reals, value, mask, len(cell))
+        value = written_lanes(self.reals, value, mask, len(cell))
         gone = either(old.u, value.u)
         self._write(cell, size, Int(old.a))
-        bits = self._bits()
-        np.add.at(bits, cell, value.a.astype(np.uint64))
-        if size < 8:
-            bits[cell] &= np.uint64((1 << 8 * size) - 1)
+        kind = np.dtype(f"{'i' if signed else 'u'}{size}")
+        cells, first, index = np.unique(cell, return_index=True, return_inverse=True)
+        numbers = np.broadcast_to(old.a, cell.shape)[first].view(kind)
+        apply(numbers, index, value.a.view(kind))
+        self._bits()[cells] = numbers.view(UNSIGNED[size]).astype(np.uint64)
         if gone is not None and self.meta is not None:
             self.meta[cell[gone]] = code(UNDEFINED, size)
 
-    def contents(self, width: int, fmt: str) -> tuple[Bool, Any]:
-        """All elements of `width` bytes: which were never written, and the values as reals.
+    def contents(self, width: int, fmt: str, part: slice = slice(None)) -> tuple[Bool, Any]:
+        """The elements of `width` bytes: which were never written, and the values as reals.
 
         Concrete bits are read as floats of `fmt`, or as signed or unsigned integers if it names
         an integer type. Undefined elements are constants `UNDEF`. Raises Unsupported if it holds
         reals of another format.
         """
-        cell = np.arange(0, self.n, max(width // self.granule, 1), dtype=np.int64)
+        step = max(width // self.granule, 1)
+        start, stop, _ = part.indices(self.n // step)
+        cell = np.arange(start, stop, dtype=np.int64) * step
         self._planes()
         assert self.meta is not None
         unwritten = self.meta[cell] & 15 == EMPTY
@@ -389,87 +406,3 @@ class Memory:
         self._planes()
         step = width // self.granule
         self._write(np.arange(len(values), dtype=np.int64) * step, width, Int(values))
-
-
-def undefined(size: int) -> Int:
-    """A register whose lanes are all undefined."""
-    return Int(np.zeros(1, UNSIGNED[size]), None, np.ones(1, bool))
-
-
-def _widened(x: Packed) -> Real[Any]:
-    """A bf16 above 16 zeros is the f32 of the same value."""
-    lo, hi = x.lo, x.hi
-    zeros = isinstance(lo, Int) and lo.u is None and not lo.a.any()
-    if not zeros or not isinstance(hi, Real) or hi.fmt != "bf16":
-        raise Unsupported("reinterpret", "two 16-bit halves are stored to wider cells")
-    wide: Real[Any] = Real(hi.v, hi.c, hi.kind, "f32")
-    wide.u = hi.u if x.u is None else x.u if hi.u is None else x.u | hi.u
-    return wide
-
-
-def _with(value: Any, u: Bool | None) -> Any:
-    """A half with the undefined lanes of the whole."""
-    if u is None:
-        return value
-    if isinstance(value, Int):
-        return Int(value.a, None, u if value.u is None else value.u | u)
-    half: Real[Any] = Real(value.v, value.c, value.kind, value.fmt)
-    half.u = u if value.u is None else value.u | u
-    return half
-
-
-def _lanes(reals: Reals[Any], value: Any, mask: Bool | None, n: int) -> Any:
-    """The written lanes of an Int or Real, `n` of them."""
-    u = value.u
-    if u is not None:
-        u = np.broadcast_to(u, (n,)) if u.size == 1 or mask is None else u[mask]
-        u = u if u.any() else None
-    if isinstance(value, Int):
-        a = value.a if value.a.size == 1 or mask is None else value.a[mask]
-        return Int(np.broadcast_to(a, (n,)), None, u)
-    taken = value if mask is None else reals.take(value, mask)
-    real: Real[Any] = Real(taken.v, taken.c, taken.kind, value.fmt)
-    if real.c is not None and (real.c == UNDEF).any():
-        gone = np.broadcast_to(real.c == UNDEF, (n,))
-        u = gone if u is None else u | gone
-    real.u = u
-    return real
-
-
-def _gather(units: list[tuple[Cells, int, Any]], reals: Reals[Any]) -> list[tuple[Cells, int, Any]]:
-    """Like units of one vector store as one unit of shape (k, lanes)."""
-    units = [u for u in units if u[0].size]
-    if len(units) < 2:
-        return units
-    cell, width, first = units[0]
-    if any(
-        c.shape != cell.shape or w != width or type(v) is not type(first) or v.u is not None
-        for c, w, v in units
-    ):
-        return units
-    cells = np.stack([c for c, _, _ in units])
-    if isinstance(first, Int):
-        return [(cells, width, Int(np.stack([v.a for _, _, v in units])))]
-    n = cells.shape[1]
-    same = all(v.kind == SYM and v.fmt == first.fmt and v.v.shape == (n,) for _, _, v in units)
-    if not same:
-        return units
-    stacked = reals.domain.stack([v.v for _, _, v in units])
-    real: Real[Any] = Real(stacked, None, SYM, first.fmt)
-    return [(cells, width, real)]
-
-
-def _combine(parts: list[Any], width: int, size: int) -> Any:
-    """Pieces of `width` bytes as one register of `size` bytes."""
-    if len(parts) == 1:
-        return parts[0]
-    if all(isinstance(p, Int) for p in parts):
-        whole = parts[0].a.astype(UNSIGNED[size])
-        u = parts[0].u
-        for i, part in enumerate(parts[1:], 1):
-            whole = whole | part.a.astype(UNSIGNED[size]) << UNSIGNED[size](8 * width * i)
-            u = part.u if u is None else u if part.u is None else u | part.u
-        return Int(whole, None, u)
-    if width == 2 and size == 4:
-        return Packed(parts[0], parts[1])
-    raise Unsupported("reinterpret", f"{width}-byte floats are read as one {size}-byte register")

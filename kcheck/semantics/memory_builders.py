@@ -1,4 +1,4 @@
-"""Builders of moves, selections, loads, stores, atomics and copies."""
+"""Builders of loads, stores and atomics."""
 
 from __future__ import annotations
 
@@ -10,24 +10,21 @@ import numpy as np
 
 from kcheck.canon.real import Real
 from kcheck.launch import Scalar, Tensor
-from kcheck.ptx_frontend.tree import Flt, Instr, Mem, Operand, Sink, Sym, Vec, type_bytes
+from kcheck.ptx_frontend.tree import Flt, Instr, Mem, Operand, Sink, Sym, Vec
 from kcheck.semantics import integers
-from kcheck.semantics.access import Address, Place, address, resolve, to_generic
+from kcheck.semantics.access import Address, Place, address, resolve
 from kcheck.semantics.decode import Builder, Decoder, put
-from kcheck.semantics.float_builders import compare
 from kcheck.semantics.machine import Machine, Step
-from kcheck.semantics.memory import undefined
-from kcheck.semantics.races import Races, atomic_code
+from kcheck.semantics.move_builders import choose, type_size
+from kcheck.semantics.races import Races
 from kcheck.semantics.same_value import same_instruction
+from kcheck.semantics.units import undefined
 from kcheck.semantics.values import (
     FMT_BYTES,
     UNSIGNED,
     Bool,
     Int,
-    Mixed,
     Packed,
-    Part,
-    Pred,
     Unstable,
     Unsupported,
 )
@@ -37,227 +34,6 @@ Watch = Callable[[Races, Place, int], None]
 WatchStore = Callable[[Races, Place, int], "Bool | None"]
 # a scalar parameter is a number of its format
 ROUNDED: dict[str, Callable[[float], Any]] = {"f32": np.float32, "f16": np.float16}
-
-
-def type_size(type_name: str) -> int:
-    """Bytes of a memory type."""
-    return type_bytes(type_name)
-
-
-# moves
-
-
-def _mov(d: Decoder, instr: Instr, slots: Slots) -> Step:
-    target, source = instr.operands
-    t = slots["type"]
-    if isinstance(source, Vec):
-        return _pack(d, target, source, t)
-    if isinstance(target, Vec):
-        return _unpack(d, target, source, t)
-    dst = d.dest(target)
-    if t == "pred":
-        slot, negated = d.predicate(source)
-        if negated:
-            raise Unsupported("operand", "a negated predicate is moved")
-    elif t in FMT_BYTES and isinstance(source, Flt) and source.bits << 1 & (1 << source.width) - 1:
-        slot = d.real(source, t)
-    else:
-        slot = d.integer(source, type_size(t))
-    size = type_size(t)
-
-    def run(m: Machine) -> None:
-        x = m.regs[slot]
-        if x is None:
-            x = undefined(size)
-        elif type(x) is Int and x.a.itemsize != size and t != "pred":
-            x = m.integer(x, size)
-        m.regs[dst] = x if m.mask is None else m.merge(m.regs[dst], x)
-
-    return run
-
-
-def _pack(d: Decoder, target: Operand, source: Vec, t: str) -> Step:
-    """mov.b32 d, {lo, hi} and the like."""
-    size = type_size(t) // len(source.items)
-    slots = [d.integer(op, size) for op in source.items]
-    dst = d.dest(target)
-
-    def run(m: Machine) -> None:
-        parts = [m.regs[s] for s in slots]
-        if size == 2 and len(parts) == 2 and not all(type(p) is Int for p in parts):
-            lo, hi = (undefined(2) if p is None else p for p in parts)
-            put(m, dst, Packed(_half(m, lo), _half(m, hi)))
-            return
-        whole_f64 = m.joined(parts[0], parts[1]) if size == 4 and len(parts) == 2 else None
-        if whole_f64 is not None:
-            put(m, dst, whole_f64)
-            return
-        xs = [m.integer(p, size) for p in parts]
-        whole = xs[0].a.astype(UNSIGNED[size * len(xs)])
-        u = xs[0].u
-        for i, x in enumerate(xs[1:], 1):
-            kind = UNSIGNED[size * len(xs)]
-            whole = whole | x.a.astype(kind) << kind(8 * size * i)
-            u = x.u if u is None else u if x.u is None else u | x.u
-        put(m, dst, Int(whole, None, u))
-
-    return run
-
-
-def _half(m: Machine, x: Any) -> Any:
-    """A 16-bit register as half of a word."""
-    if type(x) is Mixed:
-        for _, part in x.parts:
-            if type(part) is Real:
-                return m.real(x, part.fmt)
-        return m.integer(x, 2)
-    if type(x) is Real:
-        if FMT_BYTES.get(x.fmt) != 2:
-            raise Unsupported("reinterpret", f"an {x.fmt} becomes half of a word")
-        return x
-    return m.integer(x, 2)
-
-
-def _unpack(d: Decoder, target: Vec, source: Operand, t: str) -> Step:
-    """mov.b32 {lo, hi}, a and the like."""
-    n = len(target.items)
-    size = type_size(t) // n
-    slot = d.integer(source, type_size(t))
-    dsts = [d.dest(op) for op in target.items]
-
-    def run(m: Machine) -> None:
-        x = m.regs[slot]
-        if n == 2 and size == 2:
-            for dst, half in zip(dsts, m.halves(x), strict=True):
-                put(m, dst, half)
-            return
-        if n == 2 and size == 4 and type(x) is Real and x.fmt == "f64":
-            for i, dst in enumerate(dsts):
-                put(m, dst, Part(x, i))
-            return
-        whole = m.integer(x, size * n)
-        for i, dst in enumerate(dsts):
-            part = (whole.a >> UNSIGNED[size * n](8 * size * i)).astype(UNSIGNED[size])
-            put(m, dst, Int(part, None, whole.u))
-
-    return run
-
-
-def _cvta(d: Decoder, instr: Instr, slots: Slots) -> Step:
-    w = integers.width(slots["size"])
-    dst, source = instr.operands
-    if isinstance(source, Sym) and source.name not in d.machine.regions.symbols:
-        raise Unsupported("symbol", f"the generic address of {source.name}")
-    a, out = d.integer(source, w), d.dest(dst)
-
-    def run(m: Machine) -> None:
-        put(m, out, to_generic(m, m.integer(m.regs[a], w), slots["space"], bool(slots["to"])))
-
-    return run
-
-
-def _isspacep(d: Decoder, instr: Instr, slots: Slots) -> Step:
-    a, dst = d.integer(instr.operands[1], 8), d.dest(instr.operands[0])
-    wanted = slots["space"].partition("::")[0]
-
-    def run(m: Machine) -> None:
-        x = m.integer(m.regs[a], 8)
-        if x.p is None:
-            raise Unsupported("isspacep", "an address of unknown origin")
-        regions = m.regions.items
-        p = np.atleast_1d(np.asarray(x.p))
-        hits = np.array([regions[int(i)].space == wanted if i >= 0 else False for i in p])
-        put(m, dst, Pred(hits, None, None, x.u))
-
-    return run
-
-
-# selection
-
-
-def choose(m: Machine, b: Any, x: Any, y: Any, size: int) -> Any:
-    """`x` where the concrete `b` holds, else `y`, whatever their kinds."""
-    x = undefined(size) if x is None else x
-    y = undefined(size) if y is None else y
-    b = np.broadcast_to(b, (m.lanes,))
-    mask, notmask = m.mask, m.notmask
-    m.mask, m.notmask = b, ~b
-    try:
-        return m.merge(y, x)
-    finally:
-        m.mask, m.notmask = mask, notmask
-
-
-def select(m: Machine, p: Pred, x: Any, y: Any, size: int, fmt: str = "") -> Any:
-    """`x` where p holds, else `y`; a symbolic p needs floats of one format (`fmt`, or theirs)."""
-    if p.s is None or m.live(p.s) is None:
-        return choose(m, p.b, x, y, size)
-    if type(x) is Packed or type(y) is Packed:
-        pairs = zip(m.halves(x), m.halves(y), strict=True)
-        return Packed(*[select(m, p, a, b, 2) for a, b in pairs])
-    formats = {v.fmt for v in (x, y) if type(v) is Real} or ({fmt} if fmt else set())
-    if len(formats) != 1 or next(iter(formats)) not in FMT_BYTES:
-        return _select_ints(m, x, y, size)
-    kind = formats.pop()
-    result = m.reals.select(m.indicator(p), m.real(x, kind), m.real(y, kind))
-    result.fmt = kind
-    return result
-
-
-def _select_ints(m: Machine, x: Any, y: Any, size: int) -> Any:
-    """A tensor value chooses between integers: only when they are the same."""
-    a, b = m.integer(x, size), m.integer(y, size)
-    differ = np.broadcast_to(a.a != b.a, (m.lanes,)) & m.group()
-    if differ.any() or a.u is not None or b.u is not None:
-        raise Unsupported("symbolic-int", "a tensor value selects between integers")
-    return a
-
-
-def _selp(d: Decoder, instr: Instr, slots: Slots) -> Step:
-    t = slots["type"]
-    size = type_size(t)
-    fmt = t if t in FMT_BYTES else ""
-    a, b = (d.real(o, fmt) if fmt else d.integer(o, size) for o in instr.operands[1:3])
-    slot, negated = d.predicate(instr.operands[3])
-    dst = d.dest(instr.operands[0])
-
-    def run(m: Machine) -> None:
-        p = m.predicate(m.regs[slot])
-        x, y = m.regs[a], m.regs[b]
-        if negated:
-            x, y = y, x
-        result = select(m, p, x, y, size, fmt)
-        if p.u is not None:
-            result = choose(m, p.u, undefined(size), result, size)
-        put(m, dst, result)
-
-    return run
-
-
-def _slct(d: Decoder, instr: Instr, slots: Slots) -> Step:
-    t, by = slots["dtype"], slots["type"]
-    size = type_size(t)
-    fmt = t if t in FMT_BYTES else ""
-    a, b = (d.real(o, fmt) if fmt else d.integer(o, size) for o in instr.operands[1:3])
-    c = d.real(instr.operands[3], by) if by == "f32" else d.integer(instr.operands[3], 4)
-    dst = d.dest(instr.operands[0])
-
-    def run(m: Machine) -> None:
-        if by == "f32":
-            zero = m.reals.constant(0)
-            p = compare(m, "ge", m.real(m.regs[c], by), zero)
-        else:
-            x = m.integer(m.regs[c], 4)
-            p = Pred(integers.view(x.a, by) >= 0, None, None, x.u)
-        result = select(m, p, m.regs[a], m.regs[b], size, fmt)
-        if p.u is not None:
-            result = choose(m, p.u, undefined(size), result, size)
-        put(m, dst, result)
-
-    return run
-
-
-# loads and stores
 
 
 def _registers(op: Operand) -> tuple[Operand, ...]:
@@ -460,43 +236,6 @@ def note_writers(m: Machine, place: Place, nbytes: int) -> None:
         memory.writers[int(m.ctas[m.cta_of[lane]])] = (m.at, m.thread(int(lane)))
 
 
-# atomics
-
-
-def _add(d: Decoder, instr: Instr, slots: Slots) -> Step:
-    operands = instr.operands
-    target, source = operands[-2], operands[-1]
-    t = slots["type"]
-    fmt = t.removesuffix("x2")
-    at = address(d, target, slots["space"])
-    floats = fmt in FMT_BYTES
-    size = FMT_BYTES[fmt] * (2 if t.endswith("x2") else 1) if floats else type_size(t)
-    slot = d.real(source, t) if t in ("f32", "f64") else d.integer(source, size)
-    dst = d.dest(operands[0]) if len(operands) == 3 else None
-    op = atomic_code("add", t, slots["scope"])
-
-    def run(m: Machine) -> None:
-        for place in resolve(m, at, size, size, write=True):
-            memory, x = place.region.memory, m.regs[slot]
-            if size < memory.granule:
-                raise Unsupported("reinterpret", f"{size} bytes are added in wider elements")
-            note_writers(m, place, size)
-            if m.races is not None:
-                m.races.write(place, size, op)
-            if not floats:
-                memory.add_bits(place.cell, size, m.integer(x, size), place.mask)
-            elif t.endswith("x2"):
-                step = 2 // memory.granule
-                for i, half in enumerate(m.halves(x)):
-                    memory.add(place.cell + i * step, 2, m.real(half, fmt), place.mask)
-            else:
-                memory.add(place.cell, size, m.real(x, fmt), place.mask)
-        if dst is not None:
-            put(m, dst, Unstable("the old value of an atomic", m.at))
-
-    return run
-
-
 def _nothing(d: Decoder, instr: Instr, slots: Slots) -> Step:
     """No effect on values."""
 
@@ -524,16 +263,8 @@ def _unstable(what: str) -> Builder:
 
 
 MEMORY_BUILDERS: dict[str, Builder] = {
-    "mov": _mov,
-    "cvta": _cvta,
-    "isspacep": _isspacep,
-    "selp": _selp,
-    "slct.int": _slct,
-    "slct.float": _slct,
     "ld": _ld,
     "st": _st,
-    "atom.add": _add,
-    "red.add": _add,
     "prefetch": _nothing,
     "fence": _nothing,
     "nanosleep": _nothing,

@@ -137,7 +137,8 @@ class Races:
         """These lanes go on after waiting at a barrier, together with all that arrived there."""
         m = self.machine
         alive = m.alive.reshape(len(m.ctas), -1)
-        whole = (lanes.reshape(alive.shape) | ~alive).all(1) & lanes.reshape(alive.shape).any(1)
+        here = lanes.reshape(alive.shape)
+        whole = np.asarray((here | ~alive).all(1) & here.any(1))
         for cta, members in self._by_cta(lanes):
             row = self.pledged.pop((cta, ident), None)
             if whole[cta]:

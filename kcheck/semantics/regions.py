@@ -26,8 +26,6 @@ GLOBAL_STEP = 1 << 40
 SHARED_WINDOW = 0x7F00 << 40
 LOCAL_WINDOW = 0x7F01 << 40
 WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "global": 0, "const": 0}
-# Alignment that the driver gives to a buffer (CUDA programming guide: at least 256 bytes).
-BASE_ALIGN = 256
 _WIDTH_TOKENS = {
     **{f"{k}{w}": w // 8 for k in "bus" for w in (8, 16, 32, 64)},
     **{"f16": 2, "bf16": 2, "f16x2": 2, "bf16x2": 2, "f32": 4, "f64": 8, "tf32": 4},
@@ -38,8 +36,8 @@ _WIDTH_TOKENS = {
 class Region:
     """`base`: its first address within its space's own window; `nbytes` its length.
 
-    `memory` holds its cells from `cell0` on; per lane, `stride` cells further for each CTA
-    (shared) or lane (local).
+    `memory` holds its cells; that of shared memory those of all CTAs of a batch, that of local
+    memory those of all lanes, one after the other.
     """
 
     name: str
@@ -47,7 +45,6 @@ class Region:
     base: int
     nbytes: int
     memory: Memory
-    cell0: int = 0
     readonly: bool = False
     tensor: Tensor | None = None
 

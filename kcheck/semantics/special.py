@@ -50,8 +50,14 @@ _SIMPLE: dict[str, Callable[[Machine], Any]] = {
     "%lanemask_gt": _lane_mask(lambda i: 0xFFFFFFFF ^ ((_ONE << (i + 1)) - 1)),
     "%lanemask_ge": _lane_mask(lambda i: 0xFFFFFFFF ^ ((_ONE << i) - 1)),
     "%dynamic_smem_size": lambda m: np.array([m.launch.dynamic_shared]),
-    "%total_smem_size": lambda m: np.array([m.regions.shared_bytes]),
 }
+
+
+def known(name: str) -> bool:
+    """`special` has a value for this register."""
+    base, _, axis = name.partition(".")
+    threefold = axis in AXES and base in ("%tid", "%ntid", "%ctaid", "%nctaid")
+    return threefold or name in UNSTABLE or name in _SIMPLE
 
 
 def special(m: Machine, name: str) -> Any:

@@ -8,7 +8,8 @@ from kcheck.ptx_frontend.tree import Instr, Pair, Reg, Vec, type_bytes
 from kcheck.semantics.access import address
 from kcheck.semantics.decode import Decoder, Guarded
 from kcheck.semantics.machine import Machine, Step
-from kcheck.semantics.memory_builders import gather, narrowed, scatter, select, store_source
+from kcheck.semantics.memory_builders import gather, narrowed, scatter, store_source
+from kcheck.semantics.move_builders import select
 from kcheck.semantics.predicates import combine, negate
 from kcheck.semantics.values import Pred, Unsupported
 

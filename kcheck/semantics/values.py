@@ -102,7 +102,6 @@ class Unstable:
 
 
 Half = Union[Int, "Real[Any]"]
-Register = Union[Int, "Real[Any]", Pred, Packed, Part, Mixed, Unstable, None]
 
 
 def join(p: int | Array | None, q: int | Array | None) -> int | Array | None:

@@ -13,8 +13,8 @@ from kcheck.semantics import fragments
 from kcheck.semantics.access import address, resolve
 from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.machine import Machine, Step
-from kcheck.semantics.memory import undefined
-from kcheck.semantics.memory_builders import choose
+from kcheck.semantics.move_builders import choose
+from kcheck.semantics.units import undefined
 from kcheck.semantics.values import (
     Array,
     Bool,
@@ -44,13 +44,15 @@ def members(m: Machine, x: Any) -> Bool:
         m.fault("undefined.mask", group & given.u, "the member mask is undefined")
         group = group & ~given.u
     masks = np.broadcast_to(given.a, (m.lanes,))
+    alien = group & (masks >> (m.lane % 32).astype(np.uint32) & 1 == 0)
+    if alien.any():
+        m.fault("undefined.convergence", alien, "a lane is not in its own mask")
+        # whatever the rest of such a warp does is undefined too
+        group = group & ~np.repeat(alien.reshape(-1, 32).any(axis=1), 32)
     union = np.bitwise_or.reduce(np.where(group, masks, 0).reshape(-1, 32), axis=1)
     named = _bits_of(union.astype(np.uint32)).reshape(-1)
     if (group & (masks != np.repeat(union, 32))).any():
         raise Unsupported("convergence", "lanes of one warp name different member masks")
-    own = masks >> (m.lane % 32).astype(np.uint32) & 1
-    if (group & (own == 0)).any():
-        m.fault("undefined.convergence", group & (own == 0), "a lane is not in its own mask")
     if (named & m.alive & ~group).any():
         raise Unsupported("convergence", "lanes of the member mask are elsewhere")
     return named & group

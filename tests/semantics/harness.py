@@ -247,9 +247,10 @@ def same(
     return outcome
 
 
-def body_same(body: str, params: Sequence[Param], inputs: Inputs | None = None, **more: Any) -> Outcome:
+def body_same(
+    body: str, params: Sequence[Param], inputs: Inputs | None = None, **more: Any
+) -> Outcome:
     """`same` for a body (of `entry`); launch options and `head` by name."""
     head = more.pop("head", "")
     launch = {k: more.pop(k) for k in ("grid", "block", "dynamic_shared") if k in more}
     return same(entry(body, params, head), launch_of(params, **launch), inputs, **more)
-

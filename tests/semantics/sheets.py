@@ -93,8 +93,10 @@ def amounts(rng: np.random.Generator, n: int) -> NDArray[np.uint64]:
     return rng.choice(table, n).astype(np.uint64)
 
 
-def floats(rng: np.random.Generator, fmt: str, n: int, specials: bool = True) -> NDArray[Any]:
-    """Bit patterns of a format: ordinary numbers, ties, and (if wished) every special."""
+def floats(rng: np.random.Generator, fmt: str, n: int, specials: str = "all") -> NDArray[Any]:
+    """Bit patterns of a format: ordinary numbers and ties; `specials`: `none`, `infinite` (and
+    nan), or `all` (the largest, the smallest, subnormals).
+    """
     ebits, fbits = FIELDS[fmt]
     bias, top = (1 << ebits - 1) - 1, (1 << ebits) - 1
     one = bias << fbits
@@ -102,9 +104,10 @@ def floats(rng: np.random.Generator, fmt: str, n: int, specials: bool = True) ->
     half = 1 << fbits - 1
     edges = [0, one, one | half, one | half >> 1, (bias + 1) << fbits, (bias + 1) << fbits | half]
     edges += [(bias - 1) << fbits, (bias - 2) << fbits | 1, (bias + 4) << fbits | 3]
-    if specials:
-        edges += [1, half, (1 << fbits) - 1, 1 << fbits, (top << fbits) - 1, top << fbits]
-        edges += [top << fbits | half, top << fbits | 1]
+    if specials != "none":
+        edges += [top << fbits, top << fbits, top << fbits | half, top << fbits | 1]
+    if specials == "all":
+        edges += [1, half, (1 << fbits) - 1, 1 << fbits, (top << fbits) - 1]
     table = np.array([*edges, *(e | sign for e in edges)], np.uint64)
     spread = 3 if fmt == "f16" else 6
     exponent = rng.integers(bias - spread, bias + spread, n).astype(np.uint64)
@@ -114,7 +117,7 @@ def floats(rng: np.random.Generator, fmt: str, n: int, specials: bool = True) ->
     return np.where(rng.integers(0, 2, n) == 0, rng.choice(table, n), ordinary).astype(np.uint64)
 
 
-def bits_of(rng: np.random.Generator, kind: str, n: int, specials: bool = True) -> NDArray[Any]:
+def bits_of(rng: np.random.Generator, kind: str, n: int, specials: str = "all") -> NDArray[Any]:
     """Operands of a kind, as unsigned bits."""
     if kind == "pred":
         return rng.integers(0, 2, n).astype(np.uint64)
@@ -133,7 +136,8 @@ class Sheet:
     """A kernel that applies instructions to operands, and stores each result.
 
     `mode`: `bits` (operands are known bits), `symbols` (floats are inputs), `mixed` (every third
-    lane's floats are known bits, the others inputs).
+    lane's floats are known bits, the others inputs), `crossed` (every second operand is an input,
+    from `parity` on, the others are known bits).
     """
 
     n: int
@@ -146,8 +150,9 @@ class Sheet:
     results: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     _registers: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     _used: dict[str, int] = field(default_factory=dict[str, int])
-    specials: bool = True
+    specials: str = "all"
     positive: bool = False
+    parity: int = 0
 
     def _new(self, prefix: str) -> str:
         at = self._used[prefix] = self._used.get(prefix, 9) + 1
@@ -165,6 +170,7 @@ class Sheet:
         rng = np.random.default_rng([self.seed, *name.encode()])
         register = self._new(REGISTER[width])
         symbolic = self.mode != "bits" and is_float(kind)
+        symbolic = symbolic and (self.mode != "crossed" or int(name[-1]) % 2 == self.parity)
         bits = bits_of(rng, kind, self.n, self.specials)
         if not symbolic or self.mode == "mixed":
             self.params.append(known(f"b_{name}", f"u{8 * width}", bits))
@@ -215,7 +221,9 @@ class Sheet:
             pair = 2 if kind.endswith("x2") else 1
             dtype = kind.removesuffix("x2")
             params.append(out(name, dtype, len(stored), self.n, pair))
-            more.append(f".reg .b64 %a_{name}; mad.lo.u64 %a_{name}, %wide, {WIDTHS[kind]}, %p{name};")
+            more.append(
+                f".reg .b64 %a_{name}; mad.lo.u64 %a_{name}, %wide, {WIDTHS[kind]}, %p{name};"
+            )
         self.all_params = params
         third = "rem.u32 %r0, %gid, 3; setp.ne.u32 %p0, %r0, 0;"
         return entry("\n".join([third, *more, *self.loads, *self.body, "ret;"]), params)

@@ -158,6 +158,8 @@ REFUSED = {
     "atom.global.max.u32 %r1, [%O], 1;": "atom.global.max.u32",
     "cvt.rn.bf16x2.ue8m0x2 %r1, %h1;": "cvt.rn.bf16x2.ue8m0x2",
     "trap;": "trap",
+    "mov.u32 %r1, %total_smem_size;": "special",
+    "bar.sync;": "bar.sync",
 }
 
 
@@ -169,5 +171,7 @@ def test_refusals_name_the_instruction(text: str) -> None:
 
 
 def test_what_is_not_reached_is_not_refused() -> None:
-    text = "setp.gt.u32 %p1, %gid, 99; @%p1 wgmma.fence.sync.aligned; @%p1 bra L; bra M; L: trap; M:"
+    text = (
+        "setp.gt.u32 %p1, %gid, 99; @%p1 wgmma.fence.sync.aligned; @%p1 bra L; bra M; L: trap; M:"
+    )
     body_same(f"{text} st.global.u32 [%O], 1; ret;", PARAMS)

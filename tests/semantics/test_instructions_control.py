@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kcheck.launch import Param
 from tests.semantics import sheets
 from tests.semantics.harness import body_same, entry, known, launch_of, out, same, symbol
 
@@ -13,7 +14,7 @@ WORDS = sheets.integers(RNG, 4, 256)
 SMALL = RNG.integers(0, 9, 256)
 
 
-def params(n: int) -> list[object]:
+def params(n: int) -> list[Param]:
     return [known("A", "u32", WORDS[:n]), known("B", "u32", SMALL[:n]), out("O", "u32", n)]
 
 
@@ -50,7 +51,8 @@ CONTROL = {
     "guarded": """
         ld.global.u32 %r1, [%B]; setp.lt.u32 %p1|%p2, %r1, 4; mov.u32 %r3, 100;
         @%p1 add.u32 %r3, %r3, %r1; @!%p1 sub.u32 %r3, %r3, %r1; @%p2 ld.global.u32 %r3, [%A];
-        @%p1 setp.eq.u32 %p2, %r1, 2; @%p2 st.global.u32 [%O], %r3; @!%p2 st.global.u32 [%O], 7; ret;""",
+        @%p1 setp.eq.u32 %p2, %r1, 2; @%p2 st.global.u32 [%O], %r3;
+        @!%p2 st.global.u32 [%O], 7; ret;""",
     "irreducible": """
         ld.global.u32 %r1, [%B]; mov.u32 %r3, 1; mov.u32 %r4, 0; setp.lt.u32 %p1, %r1, 4;
         @%p1 bra Y; X: mul.lo.u32 %r3, %r3, 3; Y: add.u32 %r3, %r3, %r1; add.u32 %r4, %r4, 1;
@@ -59,10 +61,12 @@ CONTROL = {
 
 
 @pytest.mark.parametrize("name", CONTROL)
-@pytest.mark.parametrize(("grid", "block", "batch"), [(1, 32, 4096), (3, 48, 4096), (4, 64, 32), (5, 20, 96)])
+@pytest.mark.parametrize(
+    ("grid", "block", "batch"), [(1, 32, 4096), (3, 48, 4096), (4, 64, 32), (5, 20, 96)]
+)
 def test_control_flow(name: str, grid: int, block: int, batch: int) -> None:
     tensors = params(grid * block)
-    outcome = body_same(CONTROL[name], tensors, grid=grid, block=block, batch=batch)  # type: ignore[arg-type]
+    outcome = body_same(CONTROL[name], tensors, grid=grid, block=block, batch=batch)
     assert not outcome.findings
     assert len(set(outcome.outputs["O"])) > 2
 
@@ -70,11 +74,13 @@ def test_control_flow(name: str, grid: int, block: int, batch: int) -> None:
 def test_floats_through_control_flow() -> None:
     """Registers that hold inputs in some lanes, bits or pairs in others."""
     body = """
-    ld.global.u32 %r1, [%B]; ld.global.f32 %f1, [%X]; setp.lt.u32 %p1, %r1, 3; mov.f32 %f2, 0fFF800000;
+    ld.global.u32 %r1, [%B]; ld.global.f32 %f1, [%X]; setp.lt.u32 %p1, %r1, 3;
+    mov.f32 %f2, 0fFF800000;
     @%p1 bra L; max.f32 %f2, %f2, %f1; setp.lt.u32 %p2, %r1, 5; @%p2 bra M; mov.u32 %f3, 1073741824;
     bra E; L: mov.f32 %f3, %f1; bra E; M: mul.f32 %f3, %f1, 0f40400000;
     E: max.f32 %f2, %f2, %f3; add.f32 %f4, %f2, %f3; st.global.f32 [%P], %f4;
-    mov.b32 %r5, %f3; @!%p1 xor.b32 %r5, %r5, 0x80000000; mov.b32 %f5, %r5; st.global.f32 [%P+384], %f5;
+    mov.b32 %r5, %f3; @!%p1 xor.b32 %r5, %r5, 0x80000000; mov.b32 %f5, %r5;
+    st.global.f32 [%P+384], %f5;
     ret;"""
     tensors = [known("B", "u32", SMALL[:96]), symbol("X", "f32", 96), out("P", "f32", 2, 96)]
     body_same(body, tensors, {"X": RNG.normal(size=96)}, grid=2, block=48)
@@ -125,7 +131,7 @@ def test_calls() -> None:
     tensors = [*params(64)[1:], symbol("X", "f32", 65), out("P", "f32", 2, 64)]
     outcome = body_same(
         body,
-        tensors,  # type: ignore[arg-type]
+        tensors,
         {"X": RNG.normal(size=65)},
         head=FUNCTIONS,
         block=64,
@@ -148,12 +154,15 @@ MEETINGS = {
     "counted": "bar.sync 1, %ntid.x;",
     "in_registers": "mov.u32 %r7, 4; mov.u32 %r8, %ntid.x; bar.sync %r7, %r8;",
     "again": "bar.sync 0; bar.sync 0; bar.sync 1; bar.sync 0;",
-    "in_a_loop": "mov.u32 %r7, 0; L: bar.sync 0; add.u32 %r7, %r7, 1; setp.lt.u32 %p1, %r7, 5; @%p1 bra L;",
+    "in_a_loop": """mov.u32 %r7, 0; L: bar.sync 0; add.u32 %r7, %r7, 1;
+        setp.lt.u32 %p1, %r7, 5; @%p1 bra L;""",
     "by_id": "shr.u32 %r7, %tid.x, 5; add.u32 %r7, %r7, 1; bar.sync %r7, 32; bar.sync 0;",
-    "in_both_arms": """setp.lt.u32 %p1, %tid.x, 32; @%p1 bra L; bar.sync 0; bra M; L: bar.sync 0; M:""",
+    "in_both_arms": """setp.lt.u32 %p1, %tid.x, 32; @%p1 bra L; bar.sync 0; bra M;
+        L: bar.sync 0; M:""",
     "producer": """setp.lt.u32 %p1, %tid.x, 32; @%p1 bra L; bar.sync 1, 64; bra M;
         L: bar.arrive 1, 64; M: bar.sync 0;""",
-    "guarded": "setp.lt.u32 %p1, %tid.x, 32; @%p1 bar.sync 1, 32; @!%p1 bar.sync 2, 32; bar.sync 0;",
+    "guarded": """setp.lt.u32 %p1, %tid.x, 32; @%p1 bar.sync 1, 32; @!%p1 bar.sync 2, 32;
+        bar.sync 0;""",
 }
 
 
@@ -161,8 +170,8 @@ MEETINGS = {
 @pytest.mark.parametrize("batch", [4096, 64])
 def test_barriers(name: str, batch: int) -> None:
     body = f"{EXCHANGE} {MEETINGS[name]} {READ}"
-    text = entry(body, params(192))  # type: ignore[arg-type]
-    launch = launch_of(params(192), 3, 64)  # type: ignore[arg-type]
+    text = entry(body, params(192))
+    launch = launch_of(params(192), 3, 64)
     for seed in (None, 1, 2):
         outcome = same(text, launch, seed=seed, batch=batch)
         assert not outcome.findings
@@ -171,19 +180,20 @@ def test_barriers(name: str, batch: int) -> None:
 
 def test_exited_threads_are_not_waited_for() -> None:
     body = "setp.lt.u32 %p1, %tid.x, 16; @%p1 bar.sync 0; st.global.u32 [%O], 1;"
-    assert not body_same(body, params(64), block=64).findings  # type: ignore[arg-type]
+    assert not body_same(body, params(64), block=64).findings
     for leaving in ("ge.u32 %p1, %tid.x, 32", "eq.u32 %p1, %tid.x, 3", "gt.u32 %p1, %tid.x, 40"):
         body = f"setp.{leaving}; @%p1 exit; bar.sync 0; st.global.u32 [%O], 1; ret;"
-        assert not body_same(body, params(96), block=96).findings  # type: ignore[arg-type]
+        assert not body_same(body, params(96), block=96).findings
     body = "setp.ge.u32 %p1, %tid.x, 64; @%p1 bra E; bar.sync 0; bar.sync 0; E: ret;"
-    assert not body_same(body, params(96), block=96).findings  # type: ignore[arg-type]
+    assert not body_same(body, params(96), block=96).findings
 
 
 def test_warp_barriers_under_divergence() -> None:
     body = f"""{EXCHANGE} and.b32 %r9, %tid.x, 31; setp.lt.u32 %p1, %r9, 16; @%p1 bra L;
     add.u32 %r1, %r1, 1; bar.warp.sync 0xffff0000; bar.warp.sync -1; bra M;
-    L: bar.warp.sync 0xffff; st.shared.u32 [%s], 5; bar.warp.sync 0xffffffff; M: bar.sync 0; {READ}"""
-    outcome = body_same(body, params(64), block=64)  # type: ignore[arg-type]
+    L: bar.warp.sync 0xffff; st.shared.u32 [%s], 5; bar.warp.sync 0xffffffff;
+    M: bar.sync 0; {READ}"""
+    outcome = body_same(body, params(64), block=64)
     assert not outcome.findings
 
 
@@ -193,13 +203,21 @@ DEADLOCKS = {
     "bar.sync 0": "setp.lt.u32 %p1, %tid.x, 3; @%p1 bra L; bar.sync 0; bra E; L: bar.sync 0; E:",
     "bar.sync 1, 64": "setp.lt.u32 %p1, %tid.x, 32; @!%p1 bra E; bar.sync 1, 64; E:",
     "bar.sync 2": "setp.lt.u32 %p1, %tid.x, 32; @!%p1 bra F; bar.sync 2; bra E; F: bar.sync 3; E:",
-    "bar.warp.sync -1": "setp.lt.u32 %p1, %tid.x, 7; @!%p1 bra F; bar.warp.sync -1; bra E; F: bar.sync 0; E:",
+    "bar.warp.sync -1": """setp.lt.u32 %p1, %tid.x, 7; @!%p1 bra F; bar.warp.sync -1; bra E;
+        F: bar.sync 0; E:""",
 }
 
 
 @pytest.mark.parametrize("instruction", DEADLOCKS)
 def test_deadlocks(instruction: str) -> None:
     body = f"{DEADLOCKS[instruction]} st.global.u32 [%O], 1; ret;"
-    outcome = body_same(body, params(64), block=64, places=False)  # type: ignore[arg-type]
+    outcome = body_same(body, params(64), block=64, places=False)
     assert any(reason.startswith("deadlock") for reason in outcome.reasons)
     assert instruction in {line for _, line in outcome.findings}
+
+
+def test_code_that_ends_without_ret() -> None:
+    body = "setp.lt.u32 %p1, %gid, 9; @%p1 bra L; st.global.u32 [%O], 1; bra M; L: exit;"
+    body += "M: bar.sync 0;"
+    assert body_same(body, params(64), block=64).outputs["O"].count(1) == 55
+    assert body_same("st.global.u32 [%O], 1;", params(32)).outputs["O"] == [1] * 32

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
-from kcheck.launch import Scalar
+from kcheck.canon.enclosure import EnclosureDomain
+from kcheck.launch import Param, Scalar
 from tests.semantics import sheets
-from tests.semantics.harness import Outcome, body_same, known, out, symbol
+from tests.semantics.harness import (
+    Inputs,
+    Outcome,
+    body_same,
+    entry,
+    fast,
+    kernel_of,
+    known,
+    launch_of,
+    out,
+    symbol,
+)
 
 N = 32
 RNG = np.random.default_rng(5)
@@ -19,7 +33,7 @@ REGISTERS = {1: "h", 2: "h", 4: "r", 8: "d"}
 
 def opcodes(name: str) -> list[tuple[str, sheets.Slots]]:
     """All rows of a name, one slot at a time, and all types with all vectors."""
-    found = {}
+    found: dict[str, sheets.Slots] = {}
     for form in sheets.forms(name):
         found.update(sheets.opcodes(form, 1))
     for space in ("", ".global", ".shared", ".shared::cta", ".local"):
@@ -108,7 +122,9 @@ def test_store_rows(width: int) -> None:
             lines += [f"st.global.u64 [%O+{(results + i) * N * 8}], %d{8 + i};" for i in (0, 1)]
             results += 2
     g = out("G", f"u{8 * width}" if width < 8 else "u64", 16 * N // width)
-    body_same("\n".join([*lines, "ret;"]), [known("A", "u64", LONGS), out("O", "u64", results, N), g])
+    body_same(
+        "\n".join([*lines, "ret;"]), [known("A", "u64", LONGS), out("O", "u64", results, N), g]
+    )
 
 
 def test_mixed_widths_of_integers() -> None:
@@ -162,14 +178,10 @@ def test_a_part_of_a_float_is_refused(read: str) -> None:
     assert outcome.stopped[0] == "reinterpret"
 
 
-def refused(body: str, params: list[object], inputs: dict[str, object] | None = None) -> Outcome:
+def refused(body: str, params: Sequence[Param], inputs: Inputs | None = None) -> Outcome:
     """The fast outcome, which must be a refusal."""
-    from kcheck.canon.enclosure import EnclosureDomain
-    from tests.semantics.harness import entry, fast, kernel_of, launch_of
-
-    given = dict(inputs or {})
-    kernel = kernel_of(entry(body, params))  # type: ignore[arg-type]
-    outcome, _ = fast(kernel, launch_of(params), EnclosureDomain(given))  # type: ignore[arg-type]
+    domain = EnclosureDomain(inputs or {})
+    outcome, _ = fast(kernel_of(entry(body, params)), launch_of(params), domain)
     assert outcome.stopped is not None
     return outcome
 
@@ -264,9 +276,7 @@ def test_integer_atomics_that_collide(t: str) -> None:
     values = LONGS[:64] if w == 8 else WORDS[:64]
     params = [known("A", f"u{8 * w}", values), out("O", f"u{8 * w}", 5, init="zero")]
     for batch in (4096, 32):
-        body_same(
-            body, [*params, out("P", f"u{8 * w}", 64)], grid=2, batch=batch
-        )
+        body_same(body, [*params, out("P", f"u{8 * w}", 64)], grid=2, batch=batch)
 
 
 @pytest.mark.parametrize("t", ["f32", "f64", "f16", "bf16", "f16x2", "bf16x2"])
@@ -281,12 +291,12 @@ def test_float_atomics_that_collide(t: str, inputs: bool) -> None:
     rem.u32 %r1, %gid, 3; cvt.u64.u32 %d1, %r1; mad.lo.u64 %d2, %d1, {w}, %pO;
     mad.lo.u64 %d4, %wide, {w}, %pA; {load} %{register}5, [%d4];
     red.global.add{noftz}.{t} [%d2], %{register}5;
-    setp.eq.u32 %p1, %r1, 1; @%p1 atom.global.gpu.relaxed.add{noftz}.{t} %{register}6, [%d2], %{register}5;
-    ret;"""
+    setp.eq.u32 %p1, %r1, 1;
+    @%p1 atom.global.gpu.relaxed.add{noftz}.{t} %{register}6, [%d2], %{register}5; ret;"""
     tensor = symbol("A", fmt, count)
     given = {"A": NUMBERS[:count]}
     if not inputs:
-        bits = sheets.bits_of(RNG, t, 32, specials=False)
+        bits = sheets.bits_of(RNG, t, 32, specials="none")
         tensor, given = known("A", f"u{8 * w}", bits), {}
     body_same(body, [tensor, out("O", fmt, 3, count // 32, init="zero")], given)
 
@@ -326,7 +336,9 @@ def test_cp_async(dtype: str, size: int) -> None:
     move = {2: "b16", 4: "b32", 8: "b64"}[width]
     for cop in cops:
         for given in ("", ", 0", f", {size}", ", %r1"):
-            lines += ["and.b32 %r1, %gid, 1; mul.lo.u32 %r1, %r1, 4;" if width <= 4 else "mov.u32 %r1, 0;"]
+            lines += [
+                "and.b32 %r1, %gid, 1; mul.lo.u32 %r1, %r1, 4;" if width <= 4 else "mov.u32 %r1, 0;"
+            ]
             lines += [fill, f"cp.async.{cop}.shared.global [%s], [%q], {size}{given};"]
             lines += ["cp.async.commit_group; cp.async.wait_group 0;"]
             for at in range(0, size, width):

@@ -32,7 +32,9 @@ CLAMPS = (0x1F, 0x0, 0x7, 0x181F, 0x1C1F, 0x1C03, 0x0F, 0x1000, 0x1803, 0x1E1F, 
 
 def stores(registers: list[str], start: int = 0, n: int = 64) -> str:
     """Stores of words, one row of `n` each."""
-    return "".join(f"st.global.u32 [%O+{(start + i) * n * 4}], {r};" for i, r in enumerate(registers))
+    return "".join(
+        f"st.global.u32 [%O+{(start + i) * n * 4}], {r};" for i, r in enumerate(registers)
+    )
 
 
 @pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
@@ -43,7 +45,9 @@ def test_shfl(mode: str) -> None:
         lines.append(f"shfl.sync.{mode}.b32 %r2|%p1, %r1, {b}, {c}, %r6; selp.u32 %r3, 1, 0, %p1;")
         lines.append(stores(["%r2", "%r3"], results))
         results += 2
-    lines.append(f"shfl.sync.{mode}.b32 %r2, 77, 3, 31, -1; shfl.sync.{mode}.b32 _|%p2, %r1, 1, 31, -1;")
+    lines.append(
+        f"shfl.sync.{mode}.b32 %r2, 77, 3, 31, -1; shfl.sync.{mode}.b32 _|%p2, %r1, 1, 31, -1;"
+    )
     lines.append("selp.u32 %r3, 1, 0, %p2;" + stores(["%r2", "%r3"], results))
     params = [known("A", "u32", WORDS), out("O", "u32", results + 2, 64)]
     body_same("\n".join([*lines, "ret;"]), params, block=64)
@@ -74,7 +78,12 @@ def test_shfl_of_floats_and_pairs() -> None:
     max.f32 %f3, %f3, %f1; st.global.f32 [%P], %f3;
     mad.lo.u64 %d1, %wide, 4, %pB; ld.global.b32 %r3, [%d1]; shfl.sync.up.b32 %r4, %r3, 3, 0, -1;
     add.f16x2 %r5, %r4, %r3; mad.lo.u64 %d2, %wide, 4, %pQ; st.global.b32 [%d2], %r5; ret;"""
-    params = [symbol("A", "f32", 32), symbol("B", "f16", 64), out("P", "f32", 32), out("Q", "f16", 64)]
+    params = [
+        symbol("A", "f32", 32),
+        symbol("B", "f16", 64),
+        out("P", "f32", 32),
+        out("Q", "f16", 64),
+    ]
     body_same(body, params, {"A": RNG.normal(size=32), "B": RNG.normal(size=64)})
 
 
@@ -98,7 +107,12 @@ def test_a_lane_outside_its_own_mask() -> None:
 @pytest.mark.parametrize("block", [32, 48])
 def test_votes(block: int) -> None:
     lines, results = ["ld.global.u32 %r1, [%A];"], 0
-    tests = ("lt.u32 %p1, %r1, 40", "lt.u32 %p1, %gid, 40", "ge.u32 %p1, %gid, 0", "eq.u32 %p1, %gid, 99")
+    tests = (
+        "lt.u32 %p1, %r1, 40",
+        "lt.u32 %p1, %gid, 40",
+        "ge.u32 %p1, %gid, 0",
+        "eq.u32 %p1, %gid, 99",
+    )
     for test in tests:
         for negated in ("", "!"):
             lines.append(f"setp.{test};")
@@ -106,7 +120,9 @@ def test_votes(block: int) -> None:
                 lines.append(f"vote.sync.{mode}.pred %p2, {negated}%p1, -1;")
                 lines.append("selp.u32 %r2, 1, 0, %p2;" + stores(["%r2"], results, block))
                 results += 1
-            lines.append(f"vote.sync.ballot.b32 %r2, {negated}%p1, -1;" + stores(["%r2"], results, block))
+            lines.append(
+                f"vote.sync.ballot.b32 %r2, {negated}%p1, -1;" + stores(["%r2"], results, block)
+            )
             lines.append("and.b32 %r4, %tid.x, 31; setp.lt.u32 %p3, %r4, 9; mov.u32 %r2, 3;")
             lines.append(f"@%p3 vote.sync.ballot.b32 %r2, {negated}%p1, 0x1ff;")
             lines.append(stores(["%r2"], results + 1, block))
@@ -212,7 +228,9 @@ def fragments(per: int, registers: int, operand: str) -> list[list[tuple[int, in
     return cells
 
 
-def matrix(values: np.ndarray, cells: list[list[tuple[int, int]]], shape: tuple[int, int]) -> np.ndarray:  # type: ignore[type-arg]
+def matrix(
+    values: np.ndarray, cells: list[list[tuple[int, int]]], shape: tuple[int, int]
+) -> np.ndarray:
     """The matrix of a warp's fragments; `values`: (lanes, elements)."""
     found = np.full(shape, np.nan)
     for lane, own in enumerate(cells):
@@ -262,14 +280,16 @@ def test_mma(shape: str, d: str, a: str) -> None:
     check_product(shape, outcome, inputs, layout)
     given = {"A": inputs["A"], "B": RNG.normal(size=inputs["B"].size), "C": inputs["C"]}
     body_same(body, tensors, given, block=64)
-    residues, _ = fast(kernel_of(entry(body, tensors)), launch_of(tensors, 1, 64), FieldDomain(1, 2))
+    residues, _ = fast(
+        kernel_of(entry(body, tensors)), launch_of(tensors, 1, 64), FieldDomain(1, 2)
+    )
     assert residues.stopped is None
 
 
 def check_product(
     shape: str,
     outcome: Outcome,
-    inputs: dict[str, np.ndarray],  # type: ignore[type-arg]
+    inputs: dict[str, np.ndarray],
     layout: dict[str, tuple[int, int]],
 ) -> None:
     k = int(shape.rpartition("k")[2])
@@ -295,7 +315,7 @@ def test_mma_of_known_bits(shape: str, d: str, a: str) -> None:
     inputs = {}
     for i, t in enumerate(tensors[:3]):
         width = sheets.WIDTHS[t.dtype]
-        bits = sheets.floats(RNG, t.dtype, t.elements, specials=False)
+        bits = sheets.floats(RNG, t.dtype, t.elements, specials="none")
         if i != 1:
             tensors[i] = known(t.name, f"u{8 * width}", bits)
         else:

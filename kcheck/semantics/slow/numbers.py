@@ -18,7 +18,6 @@ N = TypeVar("N", bound="Number")
 
 # why a nan is one whose operand was divided by zero
 DIVISION = "division-by-zero"
-ROUNDINGS = ("rni", "rzi", "rmi", "rpi")
 
 
 class Number:

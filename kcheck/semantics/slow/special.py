@@ -23,7 +23,6 @@ _PLAIN: dict[str, Callable[[Thread], int]] = {
     "lanemask_gt": lambda t: _FULL & ~((2 << t.lane) - 1),
     "lanemask_ge": lambda t: _FULL & ~((1 << t.lane) - 1),
     "dynamic_smem_size": lambda t: t.cta.context.launch.dynamic_shared,
-    "total_smem_size": lambda t: t.cta.context.layout.shared_bytes,
 }
 
 _TRIPLES: dict[str, Callable[[Thread], tuple[int, int, int]]] = {

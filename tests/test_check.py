@@ -1,0 +1,283 @@
+"""The Python API: what may be named, how buffers are matched, what a refutation leaves behind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kcheck
+from kcheck.check import equivalent, run
+from kcheck.launch import Launch, Scalar, Tensor
+from kcheck.launch_file import load_launch
+from kcheck.ptx_frontend.lower import lower
+from kcheck.ptx_frontend.parser import parse
+from kcheck.verdict import UsageError, Verdict
+from tests.corpus import CASES, TILELANG
+from tests.semantics.harness import entry, launch_of, out, symbol
+
+X, Y, Z = symbol("x", "f32", 32), symbol("y", "f32", 32), out("z", "f32", 32)
+PARAMS = (X, Y, Z)
+LAUNCH = launch_of(PARAMS)
+LOADS = "ld.global.f32 %f1, [%x]; ld.global.f32 %f2, [%y]; "
+ADD = LOADS + "add.f32 %f3, %f1, %f2; st.global.f32 [%z], %f3;"
+SUB = ADD.replace("add.f32", "sub.f32")
+SWAPPED = ADD.replace("%f1, %f2;", "%f2, %f1;")
+FIRST = "ld.global.f32 %f3, [%x]; st.global.f32 [%z], %f3;"
+
+
+def text(body: str, *params: kcheck.Tensor | kcheck.Scalar) -> str:
+    return entry(body, params or PARAMS)
+
+
+def launch(*params: kcheck.Tensor | kcheck.Scalar) -> Launch:
+    return launch_of(params)
+
+
+def check(reference: str, subject: str, **more: Any) -> Verdict:
+    options: dict[str, Any] = {"launch": LAUNCH, "safety": False, "seed": 1, **more}
+    return equivalent(reference, subject, **options)
+
+
+# what may be named
+
+
+def test_text_kernel_and_path_are_one(tmp_path: Path) -> None:
+    one, other = text(ADD), text(SWAPPED)
+    paths = [tmp_path / "a.ptx", tmp_path / "b.ptx"]
+    for path, body in zip(paths, (one, other), strict=True):
+        path.write_text(body)
+    kernels = [lower(parse(body)) for body in (one, other)]
+    forms: list[Any] = [(one, other), kernels, paths, map(str, paths)]
+    for reference, subject in forms:
+        verdict = equivalent(reference, subject, launch=LAUNCH, safety=False, seed=1)
+        assert verdict.verdict == "proved"
+        assert verdict.outputs == (32, 32)
+        assert verdict.kernels == ("k", "k")
+    assert kcheck.equivalent is equivalent
+
+
+def test_text_needs_a_launch() -> None:
+    with pytest.raises(UsageError, match="no launch file beside it; give --launch"):
+        equivalent(text(ADD), text(ADD))
+
+
+def test_launch_beside_the_ptx_and_the_references_for_the_subject(tmp_path: Path) -> None:
+    source = TILELANG / "kernels/sum"
+    reference = source / "sm_80_t32.ptx"
+    alone = tmp_path / "alone.ptx"
+    alone.write_text(reference.read_text())
+    assert equivalent(reference, alone, safety=False, seed=1).verdict == "proved"
+    # with 128 threads the subject would need its own launch: the reference's has 32
+    other = tmp_path / "other.ptx"
+    other.write_text((source / "sm_80_t128.ptx").read_text())
+    own = source / "sm_80_t128.launch.yaml"
+    verdict = equivalent(reference, other, subject_launch=own, safety=False, seed=1)
+    assert verdict.verdict == "proved"
+    assert any(line.startswith("subject's launch") for line in verdict.ledger)
+    (tmp_path / "other.launch.yaml").write_text(own.read_text())
+    assert equivalent(reference, other, safety=False, seed=1).verdict == "proved"
+
+
+def test_kernel_is_chosen_by_name() -> None:
+    two = text(ADD).replace(" k(", " first(") + text(SUB).split(".address_size 64")[1]
+    two = two.replace(" k(", " second(")
+    named = replace(LAUNCH, kernel="first")
+    with pytest.raises((UsageError, kcheck.KernelChoiceError), match="first, second"):
+        equivalent(two, two, launch=named, safety=False, seed=1)
+    with pytest.raises(UsageError, match="nowhere"):
+        equivalent(two, two, launch=named, kernel="nowhere", safety=False, seed=1)
+    same = equivalent(two, two, launch=named, kernel="first", safety=False, seed=1)
+    assert (same.verdict, same.kernels) == ("proved", ("first", "first"))
+    other = equivalent(
+        two, two, launch=named, kernel="first", subject_kernel="second",
+        subject_launch=replace(LAUNCH, kernel="second"), safety=False, seed=1,
+    )  # fmt: skip
+    assert (other.verdict, other.kernels) == ("refuted", ("first", "second"))
+
+
+# how buffers are matched
+
+
+def test_map_renames() -> None:
+    theirs = (symbol("b", "f32", 32), symbol("a", "f32", 32), out("c", "f32", 32))
+    body = ADD.replace("%x]", "%a]").replace("%y]", "%b]").replace("%z]", "%c]")
+    straight = {"x": "a", "y": "b", "z": "c"}
+    crossed = {"x": "b", "y": "a", "z": "c"}
+    for mapping, subject, verdict in (
+        (straight, body, "proved"),
+        (crossed, body, "proved"),  # a sum
+        (straight, body.replace("add", "sub"), "refuted"),
+    ):
+        got = check(
+            text(ADD), text(subject, *theirs), subject_launch=launch(*theirs), mapping=mapping
+        )
+        assert got.verdict == verdict
+    minus = body.replace("add", "sub")
+    for mapping, verdict in ((straight, "proved"), (crossed, "refuted")):
+        got = check(
+            text(SUB), text(minus, *theirs), subject_launch=launch(*theirs), mapping=mapping
+        )
+        assert got.verdict == verdict
+    assert "`x` is the subject's `b` (--map)" in got.ledger
+
+
+def test_names_that_cross_stay_apart() -> None:
+    """The subject's own `x` is not the reference's when that one is mapped to another."""
+    theirs = (symbol("x", "f32", 32), symbol("y", "f32", 32), out("z", "f32", 32))
+    got = check(text(SUB), text(SUB, *theirs), mapping={"x": "y", "y": "x"})
+    assert (got.verdict, got.reason) == ("refuted", "value.mismatch")
+    turned = SUB.replace("%f1, %f2;", "%f2, %f1;")
+    assert check(text(SUB), text(turned, *theirs), mapping={"x": "y", "y": "x"}).verdict == "proved"
+
+
+def test_input_of_one_side_only() -> None:
+    """Allowed: the value does not hang on it, or it does and there is a witness."""
+    mine = (X, Z)
+    unused = check(text(FIRST), text(FIRST, *mine), subject_launch=launch(*mine))
+    assert unused.verdict == "proved"
+    assert "in `y` only in the reference" in unused.ledger
+    used = check(text(ADD), text(FIRST, *mine), subject_launch=launch(*mine))
+    assert (used.verdict, used.reason) == ("refuted", "value.mismatch")
+
+
+def test_output_of_one_side_only() -> None:
+    more = (*PARAMS, out("w", "f32", 32))
+    body = ADD + "st.global.f32 [%w], %f1;"
+    with pytest.raises(UsageError, match="only the subject has an output `w`"):
+        check(text(ADD), text(body, *more), subject_launch=launch(*more))
+    quiet = (*PARAMS, out("w", "f32", 32, compare=False))
+    verdict = check(text(ADD), text(body, *quiet), subject_launch=launch(*quiet))
+    assert (verdict.verdict, verdict.outputs) == ("proved", (32, 32))
+
+
+def test_nothing_to_compare() -> None:
+    quiet = (X, Y, out("z", "f32", 32, compare=False))
+    with pytest.raises(UsageError, match="no output in common"):
+        check(text(ADD, *quiet), text(ADD, *quiet), launch=launch(*quiet))
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (symbol("x", "f32", 64), r"x.*32.*64"),
+        (Tensor("x", "s32", (32,), "in"), "x.*f32.*s32"),
+        (Tensor("x", "f32", (32,), "inout"), "x.*in.*inout"),
+        (Tensor("x", "f32", (32,), "in", values=np.zeros(32)), "x.*values"),
+        (Tensor("x", "f32", (8, 4), "in"), "x.*32.*8"),
+    ],
+)
+def test_buffers_that_do_not_fit(other: Tensor, message: str) -> None:
+    theirs = (other, Y, Z)
+    with pytest.raises(UsageError, match=message) as caught:
+        check(text(ADD), text(ADD, *theirs), subject_launch=launch(*theirs))
+    assert "\n" not in str(caught.value)
+
+
+def test_float_formats_may_differ() -> None:
+    theirs = (Tensor("x", "f16", (32,), "in"), Y, Z)
+    body = ADD.replace("ld.global.f32 %f1, [%x];", "ld.global.b16 %h1, [%x]; cvt.f32.f16 %f1, %h1;")
+    verdict = check(text(ADD), text(body, *theirs), subject_launch=launch(*theirs))
+    assert verdict.verdict == "proved"
+    assert "`x` is f32 in the reference, f16 in the subject" in verdict.ledger
+
+
+def test_scalars_are_what_the_launches_say() -> None:
+    body = (
+        "ld.param.u32 %r1, [n]; setp.lt.u32 %p1, %gid, %r1;"
+        "ld.global.f32 %f3, [%x]; @%p1 st.global.f32 [%z], %f3;"
+    )
+    mine, theirs = (X, Scalar("n", "u32", 32), Z), (X, Scalar("n", "u32", 16), Z)
+    kernel = text(body, *mine)
+    assert check(kernel, kernel, launch=launch(*mine)).verdict == "proved"
+    verdict = check(kernel, kernel, launch=launch(*mine), subject_launch=launch(*theirs))
+    assert (verdict.verdict, verdict.reason) == ("refuted", "value.unwritten")
+    assert "`n` is 32, in the subject 16" in verdict.ledger
+
+
+def test_launch_that_does_not_fit() -> None:
+    with pytest.raises(UsageError, match="parameter"):
+        check(text(ADD), text(ADD), launch=launch(X, Z))
+    with pytest.raises(UsageError, match=r"--cta 1: the grid has 1 CTA"):
+        check(text(ADD), text(ADD), cta=1)
+
+
+# safety, seeds, witnesses
+
+
+def test_nothing_is_proved_with_races_unchecked() -> None:
+    verdict = check(text(ADD), text(SWAPPED), safety=True)
+    assert (verdict.verdict, verdict.reason) == ("undecided", "safety-unchecked")
+    assert verdict.next_steps
+    # a difference needs no safety
+    assert check(text(ADD), text(SUB), safety=True).verdict == "refuted"
+
+
+def essence(verdict: Verdict) -> object:
+    witness = verdict.witness
+    inputs = {n: v.tolist() for n, v in witness.inputs.items()} if witness else None
+    place = witness and (witness.buffer, witness.index, witness.reference, witness.subject)
+    return replace(verdict, seconds=0, witness=None), place, inputs
+
+
+def test_seed_reproduces_the_verdict() -> None:
+    case = CASES / "09-tree-reduce-non-pow2"
+    pairs: list[Any] = [(text(ADD), text(SUB), LAUNCH), (case / "ref.ptx", case / "bug.ptx", None)]
+    for reference, subject, given in pairs:
+        first, second = (
+            equivalent(reference, subject, launch=given, safety=False, seed=7) for _ in range(2)
+        )
+        assert essence(first) == essence(second)
+        assert first.verdict == "refuted"
+        assert first.statistics["seed"] == 7
+    drawn = [check(text(ADD), text(ADD), seed=None).statistics["seed"] for _ in range(2)]
+    assert drawn[0] != drawn[1]
+
+
+@pytest.mark.parametrize("case", ["09-tree-reduce-non-pow2", "19-ldmatrix-trans-omitted"])
+def test_saved_witness_shows_the_difference(case: str, tmp_path: Path) -> None:
+    """The file alone, with `run`, gives the two values of the witness."""
+    paths = [CASES / case / f"{side}.ptx" for side in ("ref", "bug")]
+    verdict = equivalent(*paths, safety=False, seed=1, witness_dir=tmp_path / "new")
+    witness = verdict.witness
+    assert witness is not None
+    assert witness.path is not None
+    buffers = load_launch(CASES / case / "ref.launch.yaml").buffers
+    with np.load(witness.path) as file:
+        arrays = dict(file)
+    assert {name: a.shape for name, a in arrays.items()} == {
+        name: tensor.shape for name, tensor in buffers.items() if tensor.role == "in"
+    }
+    for path, (low, high) in zip(paths, (witness.reference, witness.subject), strict=True):
+        value = run(path, inputs=arrays).outputs[witness.buffer][witness.index]
+        assert low <= value <= high
+
+
+def test_no_file_without_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    verdict = check(text(ADD), text(SUB))
+    assert verdict.witness is not None
+    assert verdict.witness.path is None
+    assert not list(tmp_path.iterdir())
+
+
+# one kernel
+
+
+def test_run_gives_the_outputs() -> None:
+    given = {"x": np.arange(32.0), "y": np.full(32, 0.5)}
+    result = run(text(ADD), launch=LAUNCH, inputs=given)
+    assert result.outputs["z"].tolist() == (np.arange(32) + 0.5).tolist()
+    assert result.findings == ()
+    drawn = [run(text(ADD), launch=LAUNCH, seed=3).outputs["z"].tolist() for _ in range(2)]
+    assert drawn[0] == drawn[1]
+
+
+def test_run_refuses_wrong_inputs() -> None:
+    with pytest.raises(UsageError, match="input `w`: the kernel's open inputs are x, y"):
+        run(text(ADD), launch=LAUNCH, inputs={"w": np.zeros(32)})
+    with pytest.raises(UsageError, match="input `x` has 31 elements; expected 32"):
+        run(text(ADD), launch=LAUNCH, inputs={"x": np.zeros(31)})
