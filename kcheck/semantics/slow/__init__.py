@@ -1,5 +1,6 @@
 """The slow evaluator: the oracle for instructions, races and witnesses; shares no other code."""
 
+from kcheck.semantics.slow.confirm import Confirmation, confirm_race
 from kcheck.semantics.slow.double import Double
 from kcheck.semantics.slow.enclosure import Enclosure
 from kcheck.semantics.slow.errors import (
@@ -12,6 +13,7 @@ from kcheck.semantics.slow.errors import (
 from kcheck.semantics.slow.exact import Exact
 from kcheck.semantics.slow.machine import SlowMachine, SlowResult
 from kcheck.semantics.slow.numbers import Number
+from kcheck.semantics.slow.races import Race, Side
 from kcheck.semantics.slow.state import SlowFinding
 from kcheck.semantics.slow.units import UNDEF, UNWRITTEN, Real
 
@@ -20,15 +22,19 @@ __all__ = [
     "UNWRITTEN",
     "Ambiguous",
     "BudgetExceeded",
+    "Confirmation",
     "Double",
     "Enclosure",
     "Exact",
     "Inexact",
     "Number",
+    "Race",
     "Real",
+    "Side",
     "SlowFinding",
     "SlowMachine",
     "SlowResult",
     "Unevaluated",
     "Unsupported",
+    "confirm_race",
 ]

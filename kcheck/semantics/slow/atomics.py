@@ -94,8 +94,10 @@ def float_operation(op: str, kind: str, operand: Unit) -> str:
     if kind not in ("s32", "u32") or op not in ("min", "max"):
         return ""
     if isinstance(operand, Real):
-        negative = operand.number.sign() < 0 if operand.number.special is None else (
-            operand.number.special < 0
+        negative = (
+            operand.number.sign() < 0
+            if operand.number.special is None
+            else (operand.number.special < 0)
         )
     elif isinstance(operand, int):
         negative = bool(operand >> 31 & 1)

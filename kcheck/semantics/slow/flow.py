@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,9 +12,11 @@ from kcheck.ptx_frontend.tree import Instr, Mem, Not, Operand, Pair, Reg, Target
 
 # forms that touch memory, other threads or control; all other forms only map values
 EFFECTS = frozenset(
-    "ld st prefetch atom.add red.add atom.op red.op atom.exch atom.cas cp.async cp.async.commit"
-    " cp.async.wait ldmatrix bar.sync bar.arrive bar.warp bar.red fence bra call ret exit trap"
-    " nanosleep activemask".split()
+    {"ld", "st", "prefetch", "ldmatrix", "activemask", "fence", "nanosleep"}
+    | {"atom.add", "atom.op", "atom.exch", "atom.cas", "red.add", "red.op"}
+    | {"cp.async", "cp.async.commit", "cp.async.wait"}
+    | {"bar.sync", "bar.arrive", "bar.warp", "bar.red"}
+    | {"bra", "call", "ret", "exit", "trap"}
 )
 # forms that pass a value to other lanes
 EXCHANGES = frozenset({"shfl", "vote", "vote.ballot", "redux", "match.any", "match.all", "bar.red"})
@@ -120,8 +122,8 @@ class Flow:
         return found
 
     def live(self, pc: int) -> bool:
-        """Is a value that `pc` writes ever read?"""
-        return any(self.reached(pc, name) for name in self.defs[pc])
+        """Does anything but other registers hang on what `pc` writes?"""
+        return bool(self.ends(pc))
 
     def ends(self, pc: int) -> list[tuple[Use, bool]]:
         """The uses where the values that `pc` writes end up, and whether only a comparison does.
@@ -157,7 +159,7 @@ class Flow:
                 before.setdefault(after, []).append(at)
         return frozenset(forward & self._walk(pc, inside, before))
 
-    def _walk(self, pc: int, inside: set[int], edges: dict[int, Iterable[int]] | dict[int, list[int]]) -> set[int]:
+    def _walk(self, pc: int, inside: set[int], edges: Mapping[int, Sequence[int]]) -> set[int]:
         seen: set[int] = set()
         todo = list(edges.get(pc, ()))
         while todo:

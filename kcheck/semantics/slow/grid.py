@@ -50,7 +50,7 @@ class Grid:
                 idle = 0
                 continue
             self.started.append(scheduler)
-            idle = 0 if self.context.progress > before else idle + 1
+            idle = idle + 1 if scheduler.spun and self.context.progress == before else 0
             if not self.fresh and idle > PATIENCE * len(self.started):
                 self._give_up(scheduler)
                 return

@@ -22,12 +22,10 @@ from kcheck.semantics.slow.flow import ATOMICS, EFFECTS, Flow, Use
 # forms that a loop may hold which waits for a value
 _HARMLESS = frozenset({"ld", "fence", "nanosleep", "bar.red", "bra", "prefetch"})
 # operations of a CAS loop; others may only move bits
-_CORES = frozenset(
-    "float.add half.add int.add float.max float.min half.max half.min int.max int.min".split()
-)
+_CORES = frozenset(f"{kind}.{op}" for kind in ("float", "half") for op in ("add", "max", "min"))
 _MOVES = frozenset(
-    "mov cvt.float cvt.int bit.prmt bit.and bit.or bit.shl bit.shr int.bfe int.bfi selp"
-    " int.setp cvt.half2".split()
+    {"mov", "selp", "cvt.float", "cvt.int", "cvt.half2", "int.setp"}
+    | {"bit.prmt", "bit.and", "bit.or", "bit.shl", "bit.shr", "int.bfe", "int.bfi"}
 )
 _STRONG = frozenset({"volatile", "relaxed", "acquire"})
 

@@ -195,8 +195,8 @@ def _compared(decoder: Decoder, monitor: Monitor, pc: int, step: Step) -> Step:
     load = decoder.load(target.first if isinstance(target, Pair) else target, "pred")
     wanted = "eq" in instr.opcode
 
-    def compare(t: Thread) -> None:
+    def watched(t: Thread) -> None:
         step(t)
         monitor.compared(t, pc, load(t) is wanted)
 
-    return compare
+    return watched

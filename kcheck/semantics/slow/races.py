@@ -67,7 +67,9 @@ class Generations:
 
     agent: int
     completed: int = 0
-    waits: list[tuple[Thread, int, Instr]] = field(default_factory=list["tuple[Thread, int, Instr]"])
+    waits: list[tuple[Thread, int, Instr]] = field(
+        default_factory=list["tuple[Thread, int, Instr]"]
+    )
     parts: list[Released] = field(default_factory=list[Released])
     last: tuple[Thread, Instr] | None = None
     arrivals: list[tuple[Thread, Instr]] = field(default_factory=list["tuple[Thread, Instr]"])

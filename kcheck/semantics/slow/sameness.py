@@ -21,11 +21,14 @@ def same_units(a: Unit, b: Unit) -> bool:
         return a.fmt == b.fmt and same_numbers(a.number, b.number)
     if isinstance(a, Part) and isinstance(b, Part):
         return a.low == b.low and a.bits == b.bits and same_units(a.real, b.real)
-    if isinstance(a, Pack) and isinstance(b, Pack):
-        if [n for _, n in a.pieces] == [n for _, n in b.pieces]:
-            pairs = zip(a.pieces, b.pieces, strict=True)
-            return all(same_units(x, y) for (x, _), (y, _) in pairs)
+    if isinstance(a, Pack) and isinstance(b, Pack) and _widths(a) == _widths(b):
+        pairs = zip(a.pieces, b.pieces, strict=True)
+        return all(same_units(x, y) for (x, _), (y, _) in pairs)
     return _same_bits(a, b)
+
+
+def _widths(pack: Pack) -> list[int]:
+    return [bits for _, bits in pack.pieces]
 
 
 def _same_bits(a: Unit, b: Unit) -> bool:

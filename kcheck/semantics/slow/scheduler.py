@@ -79,6 +79,7 @@ class Scheduler:
         self.chance = cta.context.chance
         self.monitor = cta.context.monitor
         self.rank = rank
+        self.spun = False  # did the last turn end because threads only wait for others?
         self.barriers: dict[int, Barrier] = {}
         self.warps: list[Warp] = []
         for i in range(0, len(cta.threads), WARP):
@@ -101,7 +102,8 @@ class Scheduler:
                 self._took(t, signal)
                 turns += 1
                 spins += signal is SPINNING
-                if spins > SPINS or (not alone and self.chance and turns >= TURN):
+                self.spun = spins > SPINS
+                if self.spun or (not alone and self.chance and turns >= TURN):
                     return False
         except Stop:
             return True

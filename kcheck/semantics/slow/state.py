@@ -62,7 +62,8 @@ class Context:
     """What all threads of a run share.
 
     `kinds`: of accesses by instruction index. `left`: instructions of the budget that are left.
-    `aggregates`: activemask that only serves an aggregate. `progress`: goes up with every store and exit. `chance`: None for the schedule in order.
+    `chance`: None for the schedule in order. `aggregates`: activemask that only serve an
+    aggregate. `progress`: goes up with every store and exit.
     """
 
     kernel: Kernel
@@ -151,6 +152,11 @@ class Thread:
         "carry", "cta", "exited", "groups", "lane", "linear", "local", "pc", "regs", "spun", "tid",
         "wait", "warp",
     )  # fmt: skip
+    cta: Cta
+    linear: int
+    tid: Triple
+    lane: int
+    warp: int
 
     def __init__(self, cta: Cta, linear: int, slots: int) -> None:
         block = cta.context.launch.block
