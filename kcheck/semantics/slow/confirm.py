@@ -8,10 +8,11 @@ from typing import Any
 
 from kcheck.launch import Launch
 from kcheck.ptx_frontend.kernel import Kernel
+from kcheck.semantics.slow.conflicts import Race, Side
 from kcheck.semantics.slow.errors import Unevaluated
 from kcheck.semantics.slow.machine import SlowMachine
 from kcheck.semantics.slow.numbers import Number
-from kcheck.semantics.slow.races import PAIRING, Race, Side, Who
+from kcheck.semantics.slow.races import PAIRING, Who
 
 # schedules in which the pair is looked for
 SEEDS = (None, 1, 2)

@@ -58,6 +58,8 @@ class Idioms:
         for pc, idiom in list(self.found.items()):
             if idiom.name == "cas":
                 self._seeds(pc, idiom)
+            elif idiom.name == "wait":
+                self._first_loads(pc, idiom)
 
     @cached_property
     def _harmless(self) -> list[int]:
@@ -83,6 +85,17 @@ class Idioms:
             return None
         loop = self._blocking_loop(pc)
         return Idiom("wait", loop) if loop else None
+
+    def _first_loads(self, wait: int, idiom: Idiom) -> None:
+        """The load before the loop, if the loop is one of `while` and not of `do`."""
+        flow = self.flow
+        ends = {use for use, _ in flow.ends(wait)}
+        for pc, name in enumerate(flow.names):
+            strong = name == "ld" and _STRONG & set(flow.code[pc].opcode)
+            if strong and pc not in self.found and flow.defs[pc] == flow.defs[wait]:
+                mine = {use for use, _ in flow.ends(pc)}
+                if mine and mine <= ends:
+                    self.found[pc] = idiom
 
     def _cas(self, pc: int, instr: Instr) -> Idiom | None:
         flow = self.flow
@@ -111,7 +124,9 @@ class Idioms:
 
     def _seeds(self, cas: int, idiom: Idiom) -> None:
         for pc, name in enumerate(self.flow.names):
-            if name == "ld" and pc not in self.found and self._ends_in(pc, cas):
+            if name != "ld" or pc in self.found or not self._ends_in(pc, cas):
+                continue
+            if any(use == Use(cas, "a") for use, _ in self.flow.ends(pc)):
                 self.found[pc] = Idiom("seed", operation=idiom.operation)
 
     def _ticket(self, pc: int, instr: Instr) -> Idiom | None:

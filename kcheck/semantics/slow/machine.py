@@ -24,6 +24,7 @@ from kcheck.semantics.slow import (  # noqa: F401  (they fill the table of handl
     move,
     warp,
 )
+from kcheck.semantics.slow.conflicts import Race
 from kcheck.semantics.slow.decode import decode
 from kcheck.semantics.slow.errors import Triple
 from kcheck.semantics.slow.flow import ATOMICS
@@ -33,7 +34,7 @@ from kcheck.semantics.slow.layout import Layout, float_format
 from kcheck.semantics.slow.memory import Region
 from kcheck.semantics.slow.numbers import Number
 from kcheck.semantics.slow.operands import Decoder
-from kcheck.semantics.slow.races import Monitor, Race, Who
+from kcheck.semantics.slow.races import Monitor, Who
 from kcheck.semantics.slow.state import Context, Findings, SlowFinding, Step, Thread, chance
 from kcheck.semantics.slow.strength import kinds_of
 from kcheck.semantics.slow.units import (

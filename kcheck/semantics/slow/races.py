@@ -17,48 +17,24 @@ from kcheck.semantics.slow.clocks import (
     Waiting,
     joined,
 )
+from kcheck.semantics.slow.conflicts import (
+    Race,
+    Side,
+    exempt,
+    ordered,
+    reason_of,
+    same_stores,
+)
 from kcheck.semantics.slow.errors import Triple
 from kcheck.semantics.slow.memory import Memory
-from kcheck.semantics.slow.sameness import same_units
-from kcheck.semantics.slow.shadow import Access, Log, Window, Word, pieces
+from kcheck.semantics.slow.shadow import WORD, Access, Log, Window, Word, pieces
 from kcheck.semantics.slow.state import AtBarrier, AtMeeting, Cta, Thread
 from kcheck.semantics.slow.strength import Kind, fence_of
-from kcheck.semantics.slow.units import Home, Pack, Unit, slice_bits
+from kcheck.semantics.slow.units import Home, Unit
 
 PAIRING = "race.barrier-pairing"
 
 Who = tuple[Triple, Triple]  # CTA and thread
-
-
-@dataclass(frozen=True)
-class Side:
-    """One of two accesses: the instruction, its thread and CTA, the thread's last barrier."""
-
-    instr: Instr
-    thread: Triple
-    cta: Triple
-    last: Instr | None = None
-
-
-@dataclass
-class Race:
-    """Two instructions whose accesses nothing orders; `first` came first in this run.
-
-    `buffer` and `byte`: where the first pair that was seen overlaps. `count`: pairs seen.
-    """
-
-    reason: str
-    first: Side
-    second: Side
-    buffer: str
-    byte: int
-    count: int = 1
-
-    @property
-    def lines(self) -> tuple[int, int]:
-        """The lines of both instructions, the smaller one first."""
-        a, b = self.first.instr.span.line, self.second.instr.span.line
-        return min(a, b), max(a, b)
 
 
 @dataclass
@@ -309,7 +285,7 @@ class Monitor:
         kind, known = access.kind, access.knowledge
         if not kind.strong:
             for word, _ in pieces(access.offset, access.nbytes):
-                for at in range(word * 4, word * 4 + 4):
+                for at in range(word * WORD, (word + 1) * WORD):
                     log.chains.pop(at, None)
             return
         chain = log.chains.get(access.offset) if kind.rmw else None
@@ -378,42 +354,16 @@ class Monitor:
             noncoherent = old.kind.nc or new.kind.nc
             if not noncoherent and ordered(old, known):
                 continue
-            if not noncoherent and self._exempt(old, new, index, common):
+            if not noncoherent and exempt(old, new):
+                continue
+            if not noncoherent and same_stores(old, new, index * WORD, common):
+                self.same[new.kind.pc] = self.same.get(new.kind.pc, 0) + 1
                 continue
             self._report(old, new, index, common)
 
-    def _exempt(self, old: Access, new: Access, index: int, common: int) -> bool:
-        a, b = old.kind, new.kind
-        if a.copy or b.copy:
-            return False
-        if old.writes and new.writes and a.pc == b.pc and not a.strong:
-            return self._equal(old, new, index, common)
-        if not old.operations.isdisjoint(new.operations):
-            if a.is_part_of("seed") or b.is_part_of("seed"):
-                return True
-            return _covers(old, new)
-        waits = (a.is_part_of("wait") and b.strong) or (b.is_part_of("wait") and a.strong)
-        return waits and _covers(old, new)
-
-    def _equal(self, old: Access, new: Access, index: int, common: int) -> bool:
-        """Did lanes of one instruction store the same bytes?"""
-        if old.thread.cta is not new.thread.cta or old.instance != new.instance:
-            return False
-        low = (common & -common).bit_length() - 1
-        at, nbytes = index * 4 + low, common.bit_length() - low
-        if old.offset == new.offset:
-            i, j = (at - old.offset) // old.width, (at + nbytes - 1 - old.offset) // old.width
-            pairs = zip(old.values[i : j + 1], new.values[i : j + 1], strict=True)
-            equal = all(same_units(a, b) for a, b in pairs)
-        else:
-            equal = same_units(_bytes(old, at, nbytes), _bytes(new, at, nbytes))
-        if equal:
-            self.same[new.kind.pc] = self.same.get(new.kind.pc, 0) + 1
-        return equal
-
     def _report(self, old: Access, new: Access, index: int, common: int) -> None:
         home = new.home or old.home
-        byte = index * 4 + (common & -common).bit_length() - 1
+        byte = index * WORD + (common & -common).bit_length() - 1
         if home is not None and home.space == "shared":
             byte -= home.low
         sides = [self._side(a.thread, a.kind.instr, a.knowledge) for a in (old, new)]
@@ -440,46 +390,6 @@ class Monitor:
 def _waits_at(t: Thread) -> Instr:
     assert isinstance(t.wait, (AtBarrier, AtMeeting))
     return t.wait.instr
-
-
-def ordered(old: Access, known: Knowledge) -> bool:
-    """Did an access happen before what the thread does next?"""
-    time = old.time
-    if old.window is not None:
-        if old.window.done is None:
-            return False
-        time = old.window.done
-    agent = old.knowledge.agent
-    if agent == known.agent or known.seen.get(agent, 0) >= time:
-        return True
-    return old.serial != 0 and old.serial in known.seen
-
-
-def reason_of(old: Access, new: Access) -> str:
-    """The name of a race."""
-    if old.kind.nc or new.kind.nc:
-        return "race.nc"
-    if old.window or new.window:
-        return "race.async"
-    if old.thread.cta is not new.thread.cta:
-        return "race.global"
-    if old.kind.strong and new.kind.strong:
-        return "race.unordered"
-    return "race.write-write" if old.writes and new.writes else "race.read-write"
-
-
-def _covers(old: Access, new: Access) -> bool:
-    """Do both scopes hold both threads?"""
-    a, b = old.knowledge.place, new.knowledge.place
-    return a.reached(old.kind.scope, b) and b.reached(new.kind.scope, a)
-
-
-def _bytes(access: Access, at: int, nbytes: int) -> Unit:
-    pack = Pack(
-        tuple((value, access.width * 8) for value in access.values),
-        access.nbytes * 8,
-    )
-    return slice_bits(pack, (at - access.offset) * 8, nbytes * 8)
 
 
 def linear(index: Triple, extent: Triple) -> int:
