@@ -8,9 +8,10 @@ from kcheck.semantics.slow.races import Who
 from kcheck.semantics.slow.scheduler import Scheduler
 from kcheck.semantics.slow.state import Context, Cta, Step, Thread
 
-# turns of every CTA without progress after which waiting is for ever
-PATIENCE = 3
-# chance that a random schedule lets CTAs take turns, and that a turn goes to a new CTA
+# turns of every CTA without progress after which waiting is for ever: threads that spin may still
+# come and go at barriers
+PATIENCE = 300
+# chance that a random schedule lets CTAs take turns, and that a turn goes to a started one
 TURNS = 0.5
 
 
@@ -50,8 +51,9 @@ class Grid:
                 idle = 0
                 continue
             self.started.append(scheduler)
-            idle = idle + 1 if scheduler.spun and self.context.progress == before else 0
-            if not self.fresh and idle > PATIENCE * len(self.started):
+            idle = idle + 1 if self.context.progress == before else 0
+            forever = idle > PATIENCE * len(self.started) or all(s.spins() for s in self.started)
+            if not self.fresh and forever:
                 self._give_up(scheduler)
                 return
 

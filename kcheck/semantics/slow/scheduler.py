@@ -79,7 +79,8 @@ class Scheduler:
         self.chance = cta.context.chance
         self.monitor = cta.context.monitor
         self.rank = rank
-        self.spun = False  # did the last turn end because threads only wait for others?
+        self.spinners: set[Thread] = set()  # since the last progress
+        self.progress = 0
         self.barriers: dict[int, Barrier] = {}
         self.warps: list[Warp] = []
         for i in range(0, len(cta.threads), WARP):
@@ -102,8 +103,7 @@ class Scheduler:
                 self._took(t, signal)
                 turns += 1
                 spins += signal is SPINNING
-                self.spun = spins > SPINS
-                if self.spun or (not alone and self.chance and turns >= TURN):
+                if spins > SPINS or (not alone and self.chance and turns >= TURN):
                     return False
         except Stop:
             return True
@@ -112,6 +112,10 @@ class Scheduler:
             deadlock(self.cta, stuck)
         perform_all(self.cta)
         return True
+
+    def spins(self) -> bool:
+        """Does every thread that could run only read again and again what it knows?"""
+        return self.progress == self.context.progress and self.spinners.issuperset(self.ready)
 
     def _choose(self) -> Thread:
         ready = self.ready
@@ -153,6 +157,10 @@ class Scheduler:
             self.ready.append(t)
         elif signal is SPINNING:
             self.ready.insert(0, t)
+            if self.progress != self.context.progress:
+                self.spinners.clear()
+                self.progress = self.context.progress
+            self.spinners.add(t)
         elif signal is DONE:
             t.exited = True
             self.context.progress += 1
