@@ -236,6 +236,7 @@ def _execute(question: Question, side: Subject, name: str, reals: Reals[Any]) ->
             reals.domain,
             ctas=question.ctas,
             reals=reals,
+            races=question.safety,
             progress=lambda done: question.progress(f"executing the {name}", done),
         )
     except Refused as error:
