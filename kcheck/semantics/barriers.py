@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck.semantics.values import Bool, Unsupported
+from kcheck.semantics.votes import Votes
 
 if TYPE_CHECKING:
     from kcheck.semantics.machine import Machine
@@ -42,6 +43,7 @@ class Barriers:
         # barrier -> warps that arrived without waiting, and the count they gave, per CTA
         self.arrived: dict[int, tuple[Numbers, Numbers]] = {}
         self.waiting = False
+        self.votes = Votes(machine)
 
     # arrivals
 
@@ -60,6 +62,7 @@ class Barriers:
         if alone and (m.mask is None or not (m.alive & ~m.mask).any()):
             if m.races is not None:
                 m.races.end_epoch(np.ones(len(m.ctas), bool))
+            self.votes.count(m.group())
             return block
         if m.races is not None and not self._whole(ident, count):
             for one in np.unique(self._mine(ident)):
@@ -202,8 +205,11 @@ class Barriers:
         if one in self.arrived:
             self._keep(one, np.where(full, 0, extra), given)
         gone = np.repeat(leaving.reshape(-1), 32) & here.reshape(-1)
+        self.votes.count(gone, extra=bool((extra > 0).any()))
         if m.races is not None and gone.any():
             m.races.passed(one, gone)
+            late = np.repeat((whole & full[:, None] & ~leaving).reshape(-1), 32) & here.reshape(-1)
+            m.races.surplus(one, late)
         return gone
 
     def _agree(self, here: Bool) -> Bool:

@@ -59,6 +59,20 @@ class Clocks:
         inside = lanes % self.threads
         matrix[cta][inside] = np.maximum(matrix[cta][inside], row)
 
+    def known_by(self, lanes: Bool, pledged: dict[int, NDArray[np.int32]]) -> Ints | None:
+        """Per lane the clock up to which some of these lanes of its CTA know of it, or None.
+
+        `pledged`: rows that they know besides, by CTA.
+        """
+        if self.known is None:
+            return None
+        flags = lanes.reshape(self.ctas, self.threads)
+        rows = np.where(flags[:, :, None], self.known, 0).max(1)
+        for cta, row in pledged.items():
+            rows[cta] = np.maximum(rows[cta], row)
+        rows[~self.partial] = 0
+        return rows.reshape(-1)
+
     def join_warps(self, named: Bool) -> None:
         """The named lanes of each warp meet: (warps, 32) flags."""
         for warp in np.flatnonzero(named.any(1)):

@@ -8,7 +8,7 @@ among a part of the threads came between, vector clocks decide (`semantics.clock
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,8 +17,9 @@ from kcheck.semantics.access import Place
 from kcheck.semantics.clocks import Clocks
 from kcheck.semantics.copies import Copies
 from kcheck.semantics.generations import Generations
+from kcheck.semantics.grid_races import GridRaces
 from kcheck.semantics.regions import Region
-from kcheck.semantics.shadow import CTA_SHIFT, EPOCH_SHIFT, MANY, MANY_CTAS, NO_CTA, Shadow
+from kcheck.semantics.shadow import CTA_SHIFT, EPOCH_SHIFT, MANY, Shadow
 from kcheck.semantics.values import Array, Bool
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Races:
         # lanes of one instruction that stored equal values to one address: instruction -> count
         self.same_value: dict[int, int] = {}
         self.grids: dict[int, Shadow] = {}
+        self.grid = GridRaces(self)
         self.strong = [_strong(i.opcode) for i in machine.kernel.code]
 
     # a batch
@@ -101,10 +103,13 @@ class Races:
         self.base = self.cta_base | epoch << EPOCH_SHIFT
         self.mine = self.base | self.tid
 
-    def end_epoch(self, ctas: Bool) -> None:
-        """These CTAs (flags) passed a barrier of all their live threads."""
+    def end_epoch(self, ctas: Bool, pledged: dict[int, Array] | None = None) -> None:
+        """These CTAs (flags) passed a barrier of all their live threads.
+
+        `pledged`: per CTA what others released to the barrier.
+        """
         if self.left.any():
-            self._keep_gone(ctas)
+            self._keep_gone(ctas, pledged or {})
         self.clocks.end_epoch(ctas)
         self.pledged = {key: row for key, row in self.pledged.items() if not ctas[key[0]]}
         self.generations.forget(ctas)
@@ -139,16 +144,28 @@ class Races:
         alive = m.alive.reshape(len(m.ctas), -1)
         here = lanes.reshape(alive.shape)
         whole = np.asarray((here | ~alive).all(1) & here.any(1))
+        pledged = {}
         for cta, members in self._by_cta(lanes):
             row = self.pledged.pop((cta, ident), None)
             if whole[cta]:
+                if row is not None:
+                    pledged[cta] = row
                 continue
             own = self.clocks.release(members)
             all_know = own if row is None else np.maximum(own, row)
             self.generations.complete(cta, ident, members, all_know)
             self.clocks.acquire(members, all_know)
         if whole.any():
-            self.end_epoch(whole)
+            self.end_epoch(whole, pledged)
+
+    def surplus(self, ident: int, lanes: Bool) -> None:
+        """These lanes wait on, though the barrier had all it waits for when they came."""
+        for cta, members in self._by_cta(lanes):
+            generation = self.generations.barriers[cta, ident]
+            place = int(self.machine.barriers.place[members[0]])
+            self.report_pairing(
+                generation.at, int(generation.waiters[0]), int(members[0]), ident, place
+            )
 
     def _by_cta(self, lanes: Bool) -> list[tuple[int, Array]]:
         where = np.flatnonzero(lanes)
@@ -159,24 +176,18 @@ class Races:
         """These lanes are done."""
         self.left = self.left | lanes
 
-    def _keep_gone(self, ctas: Bool) -> None:
+    def _keep_gone(self, ctas: Bool, pledged: dict[int, Array]) -> None:
+        """Keep what threads that left did and nobody who is left knows of."""
         leaving = self.left & ctas[self.machine.cta_of]
+        known = self.clocks.known_by(self.machine.alive, pledged)
         for access in self.log:
-            stay = leaving[access.lanes] & (access.base[access.lanes] == self.base[access.lanes])
+            lanes = access.lanes
+            stay = leaving[lanes] & (access.base[lanes] == self.base[lanes])
+            if known is not None:
+                stay &= known[lanes] < access.own[lanes]
             if stay.any():
-                self.gone.append(
-                    Access(
-                        access.at,
-                        access.shadow,
-                        access.region,
-                        np.atleast_2d(access.cells)[:, stay],
-                        access.lanes[stay],
-                        access.kind,
-                        access.op,
-                        access.base,
-                        access.own,
-                    )
-                )
+                cells = np.atleast_2d(access.cells)[:, stay]
+                self.gone.append(replace(access, cells=cells, lanes=lanes[stay]))
         self.left = self.left & ~leaving
 
     # accesses
@@ -207,12 +218,10 @@ class Races:
             self.read_cells(shadow, place.region, *self.cells_of(place, nbytes))
 
     def read_nc(self, place: Place, nbytes: int) -> None:
-        """The same by `ld.global.nc`."""
+        """The same by `ld.global.nc`, which must meet no write at all, ordered or not."""
         shadow = self._shadow(place.region)
         if shadow is not None:
-            cells, lanes = self.cells_of(place, nbytes)
-            self.read_cells(shadow, place.region, cells, lanes)
-            self._nc_read(shadow, place.region, cells, lanes)
+            self.grid.read_nc(shadow, place.region, *self.cells_of(place, nbytes))
 
     def read_rows(self, place: Place, nbytes: int, readers: tuple[Array, Array]) -> None:
         """`ldmatrix`: each lane of a place gives a row that other lanes read.
@@ -228,20 +237,24 @@ class Races:
 
     def read_cells(self, shadow: Shadow, region: Region, cells: Array, lanes: Array) -> None:
         """Loads of `cells` (k, lanes)."""
-        base, mine = self.base[lanes], self.mine[lanes]
-        access = self._access(shadow, region, cells, lanes, READ, 0)
+        access = self.access(shadow, region, cells, lanes, READ, 0)
         self._check(access, shadow.write[cells], WRITE, None)
         self._windows(access)
-        old = shadow.read[cells]
-        stamp = np.where((old <= base) | (old == mine), mine, base | MANY)
-        shadow.read[cells] = stamp
-        lost = shadow.read[cells] != stamp
-        if lost.any():
-            shadow.read[cells[lost]] = np.broadcast_to(base | MANY, cells.shape)[lost]
+        self._stamp(shadow.read, cells, lanes)
         if shadow.grid:
-            self._across(access, WRITE, None)
-            self._note(access)
+            self.grid.check(access, WRITE, None)
+            self.grid.note(access)
         self.log.append(access)
+
+    def _stamp(self, stamps: Array, cells: Array, lanes: Array) -> None:
+        """Lanes accessed cells, and perhaps others did in the same epoch."""
+        base, mine = self.base[lanes], self.mine[lanes]
+        old = stamps[cells]
+        stamp = np.where((old <= base) | (old == mine), mine, base | MANY)
+        stamps[cells] = stamp
+        lost = stamps[cells] != stamp
+        if lost.any():
+            stamps[cells[lost]] = np.broadcast_to(base | MANY, cells.shape)[lost]
 
     def write(self, place: Place, nbytes: int, op: int = 0) -> Bool | None:
         """The lanes of a place store `nbytes` (or update atomically: `op`).
@@ -260,7 +273,7 @@ class Races:
     ) -> Bool | None:
         """Stores to `cells` (k, lanes); see `write`."""
         base, mine = self.base[lanes], self.mine[lanes]
-        access = self._access(shadow, region, cells, lanes, WRITE, op)
+        access = self.access(shadow, region, cells, lanes, WRITE, op)
         last = shadow.op[cells]
         same_op = (last >> 1 == op >> 1) if op else None
         old = shadow.write[cells]
@@ -268,22 +281,25 @@ class Races:
         self._check(access, shadow.read[cells], READ, None)
         self._windows(access)
         if shadow.grid:
-            self._across(access, WRITE, (last == op) if op & 1 else None)
-            self._across(access, READ, None)
-            self._nc_write(access)
-            self._note(access)
+            self.grid.check(access, WRITE, (shadow.grid_op[cells] == op) if op & 1 else None)
+            self.grid.check(access, READ, None)
+            self.grid.write_after_nc(access)
+            self.grid.note(access)
             if op and not op & 1:
-                self._short_scope(access)
+                self.grid.short_scope(access)
         shadow.write[cells] = np.broadcast_to(mine, cells.shape)
         lost = shadow.write[cells] != mine
-        several = lost | ((old > base) & (old != mine)) if op else lost
+        several = lost
+        if op or shadow.racy is not None:
+            others = (old > base) & (old != mine)
+            several = lost | (others if op or shadow.racy is None else others & shadow.racy[cells])
         if several.any():  # several threads in one epoch
             shadow.write[cells[several]] = np.broadcast_to(base | MANY, cells.shape)[several]
-        shadow.op[cells] = op
+        shadow.note_op(cells, op, old > base)
         self.log.append(access)
         return lost if not op and lost.any() else None
 
-    def _access(
+    def access(
         self, shadow: Shadow, region: Region, cells: Array, lanes: Array, kind: int, op: int
     ) -> Access:
         at = self.machine.at
@@ -302,18 +318,15 @@ class Races:
         if bad.any():
             self._search(access, bad, against)
         for gone in self.gone:
-            if gone.shadow is access.shadow and gone.kind == against:
+            if _may_conflict(gone, access, against):
                 self._meet(gone, *_sorted(access, np.ones(access.cells.shape, bool)), access)
 
     def _search(self, access: Access, bad: Bool, against: int) -> None:
         """Find the pairs behind conflicting stamps in the log, the latest first."""
         cells, lanes = _sorted(access, bad)
         for earlier in reversed(self.log):
-            if earlier.shadow is not access.shadow or earlier.kind != against:
-                continue
-            if access.op and earlier.op >> 1 == access.op >> 1:
-                continue
-            self._meet(earlier, cells, lanes, access)
+            if _may_conflict(earlier, access, against):
+                self._meet(earlier, cells, lanes, access)
 
     def _meet(self, earlier: Access, cells: Array, lanes: Array, access: Access) -> None:
         """Report the pairs of an earlier access and this one (sorted cells, their lanes)."""
@@ -337,14 +350,15 @@ class Races:
             known = self.clocks.ordered(me, other, earlier.own[other])
             unordered &= ~(known & current)
         if unordered.any():
+            access.shadow.mark(theirs[which[unordered]])
             i = int(unordered.argmax())
             cell = int(theirs[which[i]])
-            self._report(
+            self.report(
                 self._reason(earlier, access),
                 earlier.at,
                 access.at,
-                self._who(int(other[i])),
-                self._who(int(me[i])),
+                self.who(int(other[i])),
+                self.who(int(me[i])),
                 access,
                 cell,
                 int(unordered.sum()),
@@ -356,12 +370,12 @@ class Races:
         both = earlier.kind == WRITE and access.kind == WRITE
         return "race.write-write" if both else "race.read-write"
 
-    def _who(self, lane: int) -> tuple[int, int]:
+    def who(self, lane: int) -> tuple[int, int]:
         """(thread, CTA), both linear."""
         m = self.machine
         return lane % m.threads, int(m.ctas[lane // m.threads])
 
-    def _report(
+    def report(
         self,
         reason: str,
         first: int,
@@ -391,88 +405,6 @@ class Races:
         batch = int(np.flatnonzero(m.ctas == cta)[0])
         return (cell - batch * (m.regions.shared_bytes // granule)) * granule - region.base
 
-    # conflicts across CTAs
-
-    def _across(self, access: Access, against: int, exempt: Array | None) -> None:
-        shadow, cells = access.shadow, access.cells
-        ctas = (shadow.writers if against == WRITE else shadow.readers)[cells]
-        mine = self.serial[access.lanes] - 1
-        bad = (ctas != NO_CTA) & (ctas != mine)
-        if exempt is not None:
-            bad &= ~exempt
-        if not bad.any():
-            return
-        i = int(bad.argmax())
-        cell = int(cells.reshape(-1)[i])
-        lane = int(np.broadcast_to(access.lanes, cells.shape).reshape(-1)[i])
-        stamps = shadow.write if against == WRITE else shadow.read
-        at = (shadow.write_at if against == WRITE else shadow.read_at)[cell]
-        thread = (shadow.write_lane if against == WRITE else shadow.read_lane)[cell]
-        other = int(ctas.reshape(-1)[i])
-        if other == MANY_CTAS:
-            other = int(stamps[cell] >> CTA_SHIFT) - 1
-        self._report(
-            "race.global",
-            int(at),
-            access.at,
-            (int(thread), other),
-            self._who(lane),
-            access,
-            cell,
-            int(bad.sum()),
-        )
-
-    def _short_scope(self, access: Access) -> None:
-        """CTAs of this batch that update one cell together, in a scope that covers only one."""
-        bad = access.shadow.writers[access.cells] == MANY_CTAS
-        if bad.any():
-            cell = access.cells[bad][0]
-            lanes = np.broadcast_to(access.lanes, access.cells.shape)[access.cells == cell]
-            first, second = self._who(int(lanes[0])), self._who(int(lanes[-1]))
-            self._report(
-                "race.global",
-                access.at,
-                access.at,
-                first,
-                second,
-                access,
-                int(cell),
-                int(bad.sum()),
-            )
-
-    def _note(self, access: Access) -> None:
-        lanes = access.lanes
-        access.shadow.note_grid(
-            access.cells,
-            self.serial[lanes] - 1,
-            access.at,
-            self.tid[lanes] - 1,
-            access.kind == WRITE,
-        )
-
-    # ld.global.nc
-
-    def _nc_read(self, shadow: Shadow, region: Region, cells: Array, lanes: Array) -> None:
-        if shadow.nc is None:
-            shadow.nc = np.full(shadow.n, -1, np.int32)
-        access = self._access(shadow, region, cells, lanes, READ, 0)
-        bad = shadow.write[cells] > 0
-        if bad.any():
-            self._nc_report(access, bad, shadow.write_at)
-        shadow.nc[cells] = access.at
-
-    def _nc_write(self, access: Access) -> None:
-        nc = access.shadow.nc
-        if nc is not None and (nc[access.cells] >= 0).any():
-            self._nc_report(access, nc[access.cells] >= 0, nc)
-
-    def _nc_report(self, access: Access, bad: Bool, at: Array) -> None:
-        i = int(bad.argmax())
-        cell = int(access.cells.reshape(-1)[i])
-        lane = int(np.broadcast_to(access.lanes, bad.shape).reshape(-1)[i])
-        who = self._who(lane)
-        self._report("race.nc", int(at[cell]), access.at, who, who, access, cell, int(bad.sum()))
-
     # asynchronous copies (semantics.copies)
 
     def _windows(self, access: Access) -> None:
@@ -491,54 +423,76 @@ class Races:
         if shadow is None:
             return
         cells, lanes = self.cells_of(place, nbytes)
-        access = self._access(shadow, place.region, cells, lanes, kind, 0)
+        access = self.access(shadow, place.region, cells, lanes, kind, 0)
         self._check(access, shadow.write[cells], WRITE, None)
         if kind == WRITE:
             self._check(access, shadow.read[cells], READ, None)
         self._windows(access)
         if shadow.grid:
-            self._across(access, WRITE, None)
+            self.grid.check(access, WRITE, None)
             if kind == WRITE:
-                self._across(access, READ, None)
-            self._note(access)
+                self.grid.check(access, READ, None)
+            self.grid.note(access)
+        if kind == WRITE:
+            self._issued_together(access)
         self.copies.issue(access)
+
+    def _issued_together(self, access: Access) -> None:
+        """Lanes of one cp.async that write to one cell."""
+        cells, lanes = _sorted(access, np.ones(access.cells.shape, bool))
+        twice = np.flatnonzero(cells[1:] == cells[:-1])
+        if len(twice):
+            i = int(twice[0])
+            first, second = int(lanes[i]), int(lanes[i + 1])
+            cell = int(cells[i])
+            self.report_async(access, access, first, second, cell, len(twice))
 
     def completed(self, access: Access, done: Bool) -> None:
         """Copies are complete in some of their lanes: from now on the thread's own accesses."""
         cells, lanes = access.cells[:, done], access.lanes[done]
-        now = self._access(access.shadow, access.region, cells, lanes, access.kind, 0)
+        now = self.access(access.shadow, access.region, cells, lanes, access.kind, 0)
         now.at = access.at
         stamps = access.shadow.write if access.kind == WRITE else access.shadow.read
-        stamps[cells] = np.broadcast_to(self.mine[lanes], cells.shape)
+        self._stamp(stamps, cells, lanes)
         if access.kind == WRITE:
-            access.shadow.op[cells] = 0
+            access.shadow.note_op(cells, 0, np.ones(cells.shape, bool))
         self.log.append(now)
 
     def report_clash(self, region: Region, cell: int, first: int, second: int, count: int) -> None:
         """Two lanes of the running instruction stored different values to one cell."""
         at = self.machine.at
-        access = self._access(self.shared, region, np.zeros((1, 0)), np.zeros(0), WRITE, 0)
-        who = self._who(first), self._who(second)
-        reason = "race.write-write" if who[0][1] == who[1][1] else "race.global"
-        self._report(reason, at, at, *who, access, cell, count)
+        access = self.access(self.shared, region, np.zeros((1, 0)), np.zeros(0), WRITE, 0)
+        who = self.who(first), self.who(second)
+        reason = "race.unordered" if self.strong[at] else "race.write-write"
+        reason = reason if who[0][1] == who[1][1] else "race.global"
+        self.report(reason, at, at, *who, access, cell, count)
 
-    def report_pairing(self, first: int, first_lane: int, lane: int, ident: int) -> None:
-        """An arrival that may count in either of two generations of a barrier."""
-        key = ("race.barrier-pairing", first, self.machine.at)
+    def report_pairing(
+        self, first: int, first_lane: int, lane: int, ident: int, at: int | None = None
+    ) -> None:
+        """An arrival (`at`) that may count in either of two generations of a barrier."""
+        key = ("race.barrier-pairing", first, self.machine.at if at is None else at)
         known = self.found.get(key)
         if known is not None:
             known.count += 1
             return
-        who = self._who(first_lane), self._who(lane)
+        who = self.who(first_lane), self.who(lane)
         self.found[key] = Race(*key, *who, f"barrier {ident}", 0)
 
     def report_async(
         self, copy: Access, access: Access, other: int, me: int, cell: int, count: int
     ) -> None:
         """An access meets a copy that is under way."""
-        self._report(
-            "race.async", copy.at, access.at, self._who(other), self._who(me), access, cell, count
+        self.report(
+            "race.async", copy.at, access.at, self.who(other), self.who(me), access, cell, count
         )
+
+
+def _may_conflict(earlier: Access, access: Access, against: int) -> bool:
+    """Same memory, the kind looked for, and not twice the same commutative update."""
+    if earlier.shadow is not access.shadow or earlier.kind != against:
+        return False
+    return not access.op or earlier.op >> 1 != access.op >> 1
 
 
 def _sorted(access: Access, chosen: Bool) -> tuple[Array, Array]:

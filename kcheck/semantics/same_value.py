@@ -24,21 +24,25 @@ def same_instruction(m: Machine, place: Place, size: int, values: list[Any], cla
     cells, lanes = races.cells_of(place, size * len(values))
     row, column = np.nonzero(np.isin(cells, cells[clash]))
     cell, lane = cells[row, column], lanes[column]
-    order = cell.argsort(kind="stable")
+    order = np.lexsort((lane, cell))
     cell, lane, offset = cell[order], lane[order], row[order] * place.region.memory.granule
-    leader = np.searchsorted(cell, cell)
     cta = lane // m.threads
-    equal = (offset == offset[leader]) & (cta == cta[leader])
+    first = np.searchsorted(cell, cell)
+    apart = cta != cta[first]
+    # per cell and CTA the first lane stands for those that store what it stores
+    leader = np.flatnonzero(np.diff(cell * len(m.ctas) + cta, prepend=-1))
+    leader = np.repeat(leader, np.diff(leader, append=len(cell)))
+    equal = offset == offset[leader]
     for i, value in enumerate(values):
         here = np.flatnonzero(equal & (offset // size == i))
         equal[here] = lanes_equal(m, value, lane[here], lane[leader[here]])
     followers = leader != np.arange(len(cell))
     races.same_value[m.at] = races.same_value.get(m.at, 0) + int((equal & followers).sum())
-    if not equal.all():
-        i = int((~equal).argmax())
-        races.report_clash(
-            place.region, int(cell[i]), int(lane[leader[i]]), int(lane[i]), int((~equal).sum())
-        )
+    for wrong, other in ((~equal, leader), (apart, first)):
+        if wrong.any():
+            i = int(wrong.argmax())
+            who = int(lane[other[i]]), int(lane[i])
+            races.report_clash(place.region, int(cell[i]), *who, int(wrong.sum()))
 
 
 def lanes_equal(m: Machine, x: Any, a: Array, b: Array) -> Array:

@@ -18,6 +18,8 @@ CTA_SHIFT, EPOCH_SHIFT = 34, 11
 MANY = (1 << EPOCH_SHIFT) - 1
 # CTAs that accessed a cell: none yet, or several
 NO_CTA, MANY_CTAS = -1, -2
+# what wrote a cell: nothing yet, or not always the same atomic operation
+NO_OP, MIXED = 0, 255
 
 
 class Shadow:
@@ -28,18 +30,22 @@ class Shadow:
         self.grid = grid
         self.write: Stamps = np.zeros(n, np.int64)
         self.read: Stamps = np.zeros(n, np.int64)
-        # the atomic operation of the last write (0: a plain store)
+        # the atomic operation of all writes of the last epoch that wrote (0: a plain store)
         self.op = np.zeros(n, np.uint8)
+        # cells with a race in some epoch: there a stamp must not hide the accesses before it
+        self.racy: NDArray[np.bool_] | None = None
         # asynchronous copies under way that read (0) or write (1) the cell: how many
         self.windows: NDArray[np.int32] | None = None
         if grid:
-            self.writers = np.full(n, NO_CTA, np.int32)
-            self.readers = np.full(n, NO_CTA, np.int32)
-            self.write_at = np.zeros(n, np.int32)
-            self.read_at = np.zeros(n, np.int32)
-            self.write_lane = np.zeros(n, np.int32)
-            self.read_lane = np.zeros(n, np.int32)
-            self.nc: Any = None
+            # per kind of access (0 read, 1 write): the CTA, and the last access that counts
+            self.owners = np.full((2, n), NO_CTA, np.int32)
+            self.last: Stamps = np.zeros((2, n), np.int64)
+            # where several CTAs came: an access of another CTA than that of the last one
+            self.before: Stamps | None = None
+            # the last ld.global.nc
+            self.nc: Stamps | None = None
+            # the atomic operation of all writes so far
+            self.grid_op = np.full(n, NO_OP, np.uint8)
 
     def open(self, index: Any, kind: int, by: int) -> None:
         """Copies of a kind (0 read, 1 write) over these cells begin (`by` 1) or end (-1)."""
@@ -47,13 +53,60 @@ class Shadow:
             self.windows = np.zeros((2, self.n), np.int32)
         np.add.at(self.windows[kind], index, by)
 
-    def note_grid(self, index: Any, cta: Any, at: int, lane: Any, write: bool) -> None:
-        """Remember CTA, instruction and thread of an access to cells of the grid."""
-        ctas = self.writers if write else self.readers
-        old = ctas[index]
-        ctas[index] = np.where((old == NO_CTA) | (old == cta), cta, MANY_CTAS)
-        lost = (ctas[index] != cta) & (ctas[index] != MANY_CTAS)  # two CTAs in one instruction
-        if lost.any():
-            ctas[index[lost]] = MANY_CTAS
-        (self.write_at if write else self.read_at)[index] = at
-        (self.write_lane if write else self.read_lane)[index] = lane
+    def mark(self, cells: Any) -> None:
+        """A race was found at these cells."""
+        if self.racy is None:
+            self.racy = np.zeros(self.n, bool)
+        self.racy[cells] = True
+
+    def note_op(self, index: Any, op: int, again: Any) -> None:
+        """A write by an operation; `again`: flags of cells that this epoch had written before."""
+        self.op[index] = np.where(again & (self.op[index] != op), MIXED, op)
+        if self.grid:
+            old, new = self.grid_op[index], op or MIXED
+            self.grid_op[index] = np.where((old == NO_OP) | (old == new), new, MIXED)
+
+    def note_grid(self, index: Any, event: Any, kind: int, op: int = 0) -> None:
+        """Remember accesses (`event`) to cells of the grid; before `note_op`."""
+        owners, last, cta = self.owners[kind], self.last[kind], event >> CTA_SHIFT
+        old, former = owners[index], last[index]
+        owners[index] = np.where((old == NO_CTA) | (old == cta), cta, MANY_CTAS)
+        lost = (owners[index] != cta) & (owners[index] != MANY_CTAS)
+        owners[index[lost]] = MANY_CTAS  # two CTAs in one instruction
+        if op:  # an update hides no store that does not commute with it
+            index, event = index[self.grid_op[index] != MIXED], event[self.grid_op[index] != MIXED]
+            old, former = last[index] >> CTA_SHIFT, last[index]
+        last[index] = event
+        self._note_before(index, event, kind, former)
+
+    def _note_before(self, index: Any, event: Any, kind: int, former: Any) -> None:
+        """Keep an access of another CTA than the last one's."""
+        several = self.owners[kind][index] == MANY_CTAS
+        if not several.any():
+            return
+        if self.before is None:
+            self.before = np.zeros((2, self.n), np.int64)
+        now = self.last[kind][index] >> CTA_SHIFT
+        for other in (former, event):
+            apart = several & (other > 0) & (other >> CTA_SHIFT != now)
+            self.before[kind][index[apart]] = other[apart]
+
+    def of_another(self, kind: int, cells: Any, cta: Any) -> Any:
+        """The events of a kind at cells by another CTA, or 0 where none is kept."""
+        found = self.last[kind][cells]
+        found = np.where(found >> CTA_SHIFT == cta, 0, found)
+        if self.before is not None:
+            before = self.before[kind][cells]
+            found = np.where((found == 0) & (before >> CTA_SHIFT != cta), before, found)
+        return found
+
+
+def event(cta: Any, at: int, thread: Any) -> Any:
+    """An access to global memory as a number: CTA + 1, instruction, thread."""
+    return cta + 1 << CTA_SHIFT | at << EPOCH_SHIFT | thread
+
+
+def parts(number: int) -> tuple[int, int, int]:
+    """CTA, instruction, thread."""
+    at = number >> EPOCH_SHIFT & (1 << CTA_SHIFT - EPOCH_SHIFT) - 1
+    return (number >> CTA_SHIFT) - 1, at, number & MANY

@@ -125,7 +125,9 @@ def _named(draw: st.DrawFn, labels: _Labels, warps: int) -> str:
     arriving = draw(st.integers(0, members)) & members
     if arriving == members:
         arriving = 0
-    ident, count = draw(st.integers(1, 3)), bin(members).count("1") * WARP
+    size = bin(members).count("1")
+    # uses of one barrier agree on the count, or it would hang on the schedule whether they meet
+    ident, count = size, size * WARP
     skip, wait = labels.new(), labels.new()
     return f"""mov.u32 e, 1; shl.b32 e, e, w; and.b32 j, e, {members}; setp.eq.u32 p, j, 0;
 @p bra {skip};
@@ -159,9 +161,7 @@ def _loop(draw: st.DrawFn, labels: _Labels) -> str:
     head = labels.new()
     body = draw(st.lists(st.one_of(_plain(), st.just("bar.sync 0;")), min_size=1, max_size=3))
     lines = "\n".join(body)
-    return (
-        f"mov.u32 k, 0;\n{head}:\n{lines}\nadd.u32 k, k, 1; setp.lt.u32 q, k, 2;\n@q bra {head};"
-    )
+    return f"mov.u32 k, 0;\n{head}:\n{lines}\nadd.u32 k, k, 1; setp.lt.u32 q, k, 2;\n@q bra {head};"
 
 
 @st.composite

@@ -57,7 +57,7 @@ def exempt(old: Access, new: Access) -> bool:
 def same_stores(old: Access, new: Access, at: int, mask: int) -> bool:
     """Did lanes of one instruction store the same to the bytes of `mask` from `at` on?"""
     a, b = old.kind, new.kind
-    if not (old.writes and new.writes) or a.pc != b.pc or a.strong or a.copy:
+    if not (old.writes and new.writes) or a.pc != b.pc or a.rmw or a.copy:
         return False
     if old.thread.cta is not new.thread.cta or old.instance != new.instance:
         return False

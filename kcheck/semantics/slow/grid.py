@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kcheck.semantics.slow.races import Who
-from kcheck.semantics.slow.scheduler import Scheduler
+from kcheck.semantics.slow.scheduler import SPINS, Scheduler
 from kcheck.semantics.slow.state import Context, Cta, Step, Thread
 
 # turns of every CTA without progress after which waiting is for ever: threads that spin may still
@@ -52,7 +52,9 @@ class Grid:
                 continue
             self.started.append(scheduler)
             idle = idle + 1 if self.context.progress == before else 0
-            forever = idle > PATIENCE * len(self.started) or all(s.spins() for s in self.started)
+            turns = idle // len(self.started)
+            every = 1 + self.context.launch.threads // SPINS  # turns until each thread had one
+            forever = turns > PATIENCE or (turns > every and all(s.spins() for s in self.started))
             if not self.fresh and forever:
                 self._give_up(scheduler)
                 return

@@ -12,7 +12,12 @@ CLOSE = 2.0**-40
 
 
 def same_units(a: Unit, b: Unit) -> bool:
-    """Do two units of one width hold the same bits? Numbers are compared as reals."""
+    """Do two units of one width hold the same bits? Numbers are compared as reals.
+
+    Undefined bits are not known to be the same.
+    """
+    if isinstance(a, Undef) or isinstance(b, Undef):
+        return False
     if a is b:
         return True
     if isinstance(a, int) and isinstance(b, int):

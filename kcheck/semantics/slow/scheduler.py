@@ -153,14 +153,17 @@ class Scheduler:
 
     def _took(self, t: Thread, signal: Signal) -> None:
         warp = self.warps[t.warp]
-        if signal is PREEMPTED:
-            self.ready.append(t)
-        elif signal is SPINNING:
+        if signal is SPINNING:
             self.ready.insert(0, t)
             if self.progress != self.context.progress:
                 self.spinners.clear()
                 self.progress = self.context.progress
-            self.spinners.add(t)
+            if self.context.kinds[t.pc - 1].is_part_of("wait"):
+                self.spinners.add(t)
+            return
+        self.spinners.discard(t)
+        if signal is PREEMPTED:
+            self.ready.append(t)
         elif signal is DONE:
             t.exited = True
             self.context.progress += 1
