@@ -47,7 +47,8 @@ def commands() -> None:
     \b
     Examples:
       kcheck demo
-      kcheck equiv before.ptx after.ptx --no-safety
+      kcheck equiv before.ptx after.ptx
+      kcheck check kernel.ptx
       kcheck equiv before.ptx after.ptx --launch f.launch.yaml --map A=x,B=y --json
       kcheck launch init kernel.ptx
       kcheck run kernel.ptx --seed 1 --output out.npz
@@ -69,7 +70,7 @@ def commands() -> None:
 @click.option("--cta", type=click.IntRange(min=0), help="Check one CTA (linear index) only.")
 @click.option("--accept", type=click.Choice(["cta"]), help="Exit 0 for proved-for-cta as well.")
 @SEED
-@click.option("--safety/--no-safety", default=True, help="Check races and other safety.")
+@click.option("--safety/--no-safety", default=True, help="Look for races in both kernels.")
 @click.option(
     "--witness-dir",
     type=click.Path(file_okay=False, path_type=Path),
@@ -83,7 +84,7 @@ def equiv(maps: tuple[str, ...], accept: str | None, as_json: bool, **options: A
 
     \b
     Examples:
-      kcheck equiv gemm_s0.ptx gemm_s2.ptx --no-safety
+      kcheck equiv gemm_s0.ptx gemm_s2.ptx
       kcheck equiv ref.ptx opt.ptx --launch ref.launch.yaml --map A=x,B=y
       kcheck equiv ref.ptx opt.ptx --cta 0 --accept cta
 

@@ -83,6 +83,6 @@ def test_kernel_out_of_bounds_does_not_equal_itself() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("path", sorted(TRITON.rglob("*.ptx")), ids=name)
+@pytest.mark.parametrize("path", [p for p in sorted(TRITON.rglob("*.ptx")) if "BAD" not in p.stem], ids=name)
 def test_triton_kernel_equals_itself_rewritten(path: Path) -> None:
     assert_same(against_itself(path, all_at_once))

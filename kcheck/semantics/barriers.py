@@ -58,13 +58,16 @@ class Barriers:
         m = self.machine
         self._check(ident, threads)
         count = np.full(1, WHOLE, np.int64) if threads is None else threads
-        alone = not self.waiting and not self.arrived and self._whole(ident, count)
+        whole = self._whole(ident, count)
+        # no barrier of a part of the CTA in this epoch, whose uses would have to be told apart
+        plain = whole and (m.races is None or m.races.generations.none)
+        alone = not self.waiting and not self.arrived and plain
         if alone and (m.mask is None or not (m.alive & ~m.mask).any()):
             if m.races is not None:
                 m.races.end_epoch(np.ones(len(m.ctas), bool))
             self.votes.count(m.group())
             return block
-        if m.races is not None and not self._whole(ident, count):
+        if m.races is not None and not plain:
             for one in np.unique(self._mine(ident)):
                 m.races.generations.come(int(one), m.group() & (ident == one))
         self._park(m.group(), ident, count, block)

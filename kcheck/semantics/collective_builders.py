@@ -11,7 +11,7 @@ from kcheck.semantics import integers
 from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.values import Array, Bool, Int, Pred
-from kcheck.semantics.warp_builders import members
+from kcheck.semantics.warp_builders import by_mask, members
 
 _BITS = np.arange(32, dtype=np.uint32)
 # operation -> what lanes outside the mask contribute, by signedness, and the reduction
@@ -51,7 +51,7 @@ def _redux(d: Decoder, instr: Instr, slots: dict[str, str]) -> Step:
         bits = total.astype(np.int64).astype(np.uint32)
         put(m, dst, Int(np.repeat(bits, 32), None, _undefined(m, x, here)))
 
-    return run
+    return by_mask(mask, run)
 
 
 def _match(d: Decoder, instr: Instr, slots: dict[str, str]) -> Step:
@@ -78,7 +78,7 @@ def _match(d: Decoder, instr: Instr, slots: dict[str, str]) -> Step:
             return
         put(m, first, Int(lanes.reshape(-1), None, u))
 
-    return run
+    return by_mask(mask, run)
 
 
 COLLECTIVE_BUILDERS: dict[str, Builder] = {

@@ -39,6 +39,11 @@ class Generations:
         self.races = races
         self.barriers: dict[tuple[int, int], Generation] = {}
 
+    @property
+    def none(self) -> bool:
+        """No barrier was used by a part of the threads."""
+        return not self.barriers
+
     def forget(self, ctas: Bool) -> None:
         """The epoch of these CTAs ended."""
         kept = self.barriers.items()

@@ -236,6 +236,17 @@ NAMED = [
         128,
     ),
     Litmus(
+        "arriving, then waiting at the same barrier",
+        """
+        setp.eq.u32 p, w, 0; @p bra P;
+        bar.sync 1, 64; // A
+        bra E;
+        P: bar.arrive 1, 64;
+        E: bar.sync 1, 64; // B
+        """,
+        ("race.barrier-pairing AB",),
+    ),
+    Litmus(
         "two pairs of warps at one barrier, in turns",
         "setp.lt.u32 p, i, 64;\n@p bar.sync 1, 64;\nbar.sync 0;\n@!p bar.sync 1, 64;\n",
         (),
