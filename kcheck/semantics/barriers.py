@@ -59,6 +59,8 @@ class Barriers:
         self._check(ident, threads)
         count = np.full(1, WHOLE, np.int64) if threads is None else threads
         whole = self._whole(ident, count)
+        if whole and int(count[0]) != WHOLE:  # a count waits for threads that left, too
+            whole = bool(m.alive.reshape(-1, 32).any(1).all())
         # no barrier of a part of the CTA in this epoch, whose uses would have to be told apart
         plain = whole and (m.races is None or m.races.generations.none)
         alone = not self.waiting and not self.arrived and plain

@@ -157,6 +157,10 @@ class Monitor:
                 self._pair(barrier, (t, waited), state.arrivals[-1])
         state.completed += 1
         together.seen[state.agent] = state.completed
+        if whole:  # whoever waited elsewhere before is here, or left: no thread is there still
+            for (other, _), past in self._generations.items():
+                if other is cta:
+                    together.seen[past.agent] = past.completed
         state.waits = []
         for t in waiting:
             self._wake(t, together)
