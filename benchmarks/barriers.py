@@ -35,10 +35,12 @@ from kcheck.witness import Subject, unknown_inputs
 HERE = Path(__file__).parent
 DATA = HERE.parent / "tests/data"
 FORMS = frozenset({"bar.sync", "bar.warp", "cp.async.wait"})
-SCHEDULES = 4
+SCHEDULES = 3
 # instructions of the slow evaluator a schedule may take
 BUDGET = 3_000_000
 LEVELS = 3
+# kernels that the slow evaluator takes minutes for: what the lane executor says is not confirmed
+LONG = ("flash", "conv2d")
 
 
 @dataclass(frozen=True)
@@ -85,10 +87,22 @@ def _laxer(instr: Instr, text: str) -> str:
 
 def judge(path: Path, mutant: Mutant) -> str:
     """The reason for which a mutant is refuted; else `spared` or what went wrong."""
+    if any(word in str(path) for word in LONG):
+        return unconfirmed(path, mutant)
     verdict = safe(mutant.text, launch=path.with_suffix(".launch.yaml"), seed=1)
     if verdict.verdict == "proved":
         return schedules(path, mutant)
-    return verdict.reason if verdict.verdict == "refuted" else f"{verdict.verdict} {verdict.reason}"
+    refuted = verdict.verdict == "refuted"
+    return str(verdict.reason) if refuted else f"{verdict.verdict} {verdict.reason}"
+
+
+def unconfirmed(path: Path, mutant: Mutant) -> str:
+    """What the lane executor alone says."""
+    launch = load_launch(path.with_suffix(".launch.yaml"))
+    run = execute(lower(parse(mutant.text)), launch, FieldDomain(1, 1, LEVELS), races=True)
+    reasons = [race.reason for race in sorted(run.races, key=lambda race: -race.count)]
+    reasons += [fault.reason for fault in run.faults]
+    return f"{reasons[0]} (monitor alone)" if reasons else "spared, schedules not run"
 
 
 def schedules(path: Path, mutant: Mutant) -> str:
@@ -100,9 +114,7 @@ def schedules(path: Path, mutant: Mutant) -> str:
     inputs = {name: values.tolist() for name, values in arrays.items()}
 
     def run(kernel: Kernel, seed: int | None) -> SlowResult:
-        machine = SlowMachine(
-            kernel, launch, inputs, Double, ctas=[0], seed=seed, budget=BUDGET
-        )
+        machine = SlowMachine(kernel, launch, inputs, Double, ctas=[0], seed=seed, budget=BUDGET)
         return machine.run()
 
     try:

@@ -55,6 +55,7 @@ class Question:
     progress: Progress
     ledger: list[str] = field(default_factory=list[str])
     started: float = field(default_factory=time.monotonic)
+    strict: bool = False
 
     @property
     def compared(self) -> list[tuple[Tensor, Tensor]]:
@@ -74,6 +75,7 @@ def equivalent(
     cta: int | None = None,
     seed: int | None = None,
     safety: bool = True,
+    strict: bool = False,
     progress: Progress | None = None,
     witness_dir: Path | None = None,
 ) -> Verdict:
@@ -81,13 +83,15 @@ def equivalent(
 
     `reference`, `subject`: a path, PTX text or a Kernel. `launch`: a path, a Launch, or None for
     the file beside the PTX (the subject's: else the reference's). `mapping`: reference buffer
-    name -> subject buffer name. `cta`: compare one CTA (linear index) only. `witness_dir`: where
-    the input of a refutation is saved. Raises UsageError and PtxError for bad arguments.
+    name -> subject buffer name. `cta`: compare one CTA (linear index) only. `safety`: look for
+    races. `strict`: lanes that store equal values to one address in one instruction have one.
+    `witness_dir`: where the input of a refutation is saved. Raises UsageError and PtxError for
+    bad arguments.
     """
     question = ask(
         reference, subject, launch, subject_launch, kernel, subject_kernel, mapping, cta, seed
     )
-    question.safety = safety
+    question.safety, question.strict = safety, strict
     question.witness_dir = witness_dir
     question.progress = progress or (lambda stage, done: None)
     return answer(question)
@@ -237,6 +241,7 @@ def _execute(question: Question, side: Subject, name: str, reals: Reals[Any]) ->
             ctas=question.ctas,
             reals=reals,
             races=question.safety,
+            strict=question.strict,
             progress=lambda done: question.progress(f"executing the {name}", done),
         )
     except Refused as error:
@@ -286,11 +291,13 @@ def safe(
     kernel_name: str | None = None,
     cta: int | None = None,
     seed: int | None = None,
+    strict: bool = False,
     progress: Progress | None = None,
 ) -> Verdict:
     """Decide whether one kernel is free of races, deadlocks, bad accesses and undefined values.
 
-    `kernel`: a path, PTX text or a Kernel. The verdict says nothing about what it computes.
+    `kernel`: a path, PTX text or a Kernel. `strict`: as in `equivalent`. The verdict says nothing
+    about what it computes.
     Raises UsageError and PtxError for bad arguments.
     """
     loaded = load_kernel(kernel, kernel_name)
@@ -304,6 +311,7 @@ def safe(
         True,
         None,
         progress or (lambda stage, done: None),
+        strict=strict,
     )
     verdict = answer(question, _decide_safety)
     return replace(verdict, kernels=("", loaded.name))

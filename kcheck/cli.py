@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 COLOURS = {0: "green", 1: "red", 3: "yellow", 4: "magenta"}
 
+STRICT = click.option(
+    "--strict", is_flag=True, help="Lanes that store equal values to one address are a race."
+)
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, no text.")
 SEED = click.option("--seed", type=click.IntRange(min=0), help="Makes a run reproducible.")
@@ -71,6 +74,7 @@ def commands() -> None:
 @click.option("--accept", type=click.Choice(["cta"]), help="Exit 0 for proved-for-cta as well.")
 @SEED
 @click.option("--safety/--no-safety", default=True, help="Look for races in both kernels.")
+@STRICT
 @click.option(
     "--witness-dir",
     type=click.Path(file_okay=False, path_type=Path),
@@ -112,6 +116,7 @@ def equiv(maps: tuple[str, ...], accept: str | None, as_json: bool, **options: A
 @click.option("--kernel", "kernel_name", metavar="NAME", help="The entry, if there are several.")
 @click.option("--cta", type=click.IntRange(min=0), help="Check one CTA (linear index) only.")
 @click.option("--accept", type=click.Choice(["cta"]), help="Exit 0 for proved-for-cta as well.")
+@STRICT
 @SEED
 @JSON
 def check(kernel: Path, accept: str | None, as_json: bool, **options: Any) -> Answer:

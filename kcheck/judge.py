@@ -122,7 +122,7 @@ class Judge:
         for name, side, run in self.sides:
             for race in sorted(run.races, key=lambda r: -r.count):
                 finding = race_finding(side, name, race)
-                out.append((finding, confirm_race(self.slow[name], race)))
+                out.append((finding, confirm_race(self.slow[name], race, self.question.strict)))
         return out
 
     # values that are no numbers

@@ -50,7 +50,19 @@ def message(kernel: Kernel, launch: Launch, race: Race) -> str:
         f"{where}: "
         + why.format(first=first, second=second)
         + (f" ({first} and {second})" if "{first}" not in why else "")
+        + _synced(kernel, race)
     )
+
+
+def _synced(kernel: Kernel, race: Race) -> str:
+    """What either thread had passed last."""
+    if race.synced == (-1, -1):
+        return ""
+    passed = [
+        "no barrier" if at < 0 else f"{kernel.code[at].name} at line {kernel.code[at].span.line}"
+        for at in race.synced
+    ]
+    return f"; the last that each had passed: {passed[0]}, {passed[1]}"
 
 
 def _access(instr: Instr, thread: Triple, cta: Triple) -> str:
@@ -72,8 +84,11 @@ def _triple(flat: int, extent: Triple) -> Triple:
     return flat % extent[0], flat // extent[0] % extent[1], flat // (extent[0] * extent[1])
 
 
-def confirm_race(runs: SlowRuns, race: Race) -> bool | None:
-    """Does the slow evaluator's own monitor see the pair? None: it can't tell."""
+def confirm_race(runs: SlowRuns, race: Race, strict: bool = False) -> bool | None:
+    """Does the slow evaluator's own monitor see the pair? None: it can't tell.
+
+    `strict`: that several lanes stored equal values in one instruction is enough.
+    """
     ctas = sorted({race.first_who[1], race.second_who[1]})
     code = runs.side.kernel.code
     wanted = {code[race.first].span.start, code[race.second].span.start}
@@ -82,6 +97,6 @@ def confirm_race(runs: SlowRuns, race: Race) -> bool | None:
         answer = any(
             {r.first.instr.span.start, r.second.instr.span.start} == wanted for r in result.races
         )
-        if answer:
+        if answer or (strict and race.first == race.second and race.first in result.same):
             return True
     return answer

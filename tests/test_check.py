@@ -246,6 +246,33 @@ def test_one_kernel_is_safe_or_not() -> None:
     assert bad.findings[0].count == 32
 
 
+def test_equal_values_at_one_address() -> None:
+    """No race, but the ledger says so; with `strict` a race."""
+    body = "mov.u32 %r2, 5; mov.u32 %r3, tile; st.shared.u32 [%r3], %r2; bar.sync 0;" + ADD
+    kernel = entry(body, PARAMS, ".shared .align 4 .b8 tile[128];")
+    verdict = check(kernel, text(ADD), safety=True)
+    assert verdict.verdict == "proved"
+    assert "lanes store equal values to one address in the reference (line" in " ".join(
+        verdict.ledger
+    )
+    for strict in (
+        check(kernel, text(ADD), safety=True, strict=True),
+        safe(kernel, launch=LAUNCH, seed=1, strict=True),
+    ):
+        assert (strict.verdict, strict.reason) == ("refuted", "race.write-write")
+        (finding,) = strict.findings
+        assert len({place.line for place in finding.locations}) == 1
+
+
+def test_a_race_names_the_last_barriers() -> None:
+    verdict = safe(handed("bar.sync 0; st.shared.f32 [%r3], %f1;"), launch=LAUNCH, seed=1)
+    (finding,) = verdict.findings
+    line = next(i for i, t in enumerate(handed("bar.sync 0;").splitlines(), 1) if "bar.sync" in t)
+    assert finding.message.endswith(
+        f"; the last that each had passed: bar.sync at line {line}, bar.sync at line {line}"
+    )
+
+
 def essence(verdict: Verdict) -> object:
     witness = verdict.witness
     inputs = {n: v.tolist() for n, v in witness.inputs.items()} if witness else None

@@ -70,17 +70,21 @@ def execute(
     reals: Reals[Any] | None = None,
     watch: tuple[str, int] | None = None,
     races: bool = False,
+    strict: bool = False,
 ) -> Execution:
     """Run the grid (or these CTAs) with inputs from the domain.
 
     `reals`: share constants with another run over the same domain. `watch`: a tensor and a flat
-    element whose writers (CTAs) are to be noted in its memory.
+    element whose writers (CTAs) are to be noted in its memory. `races`: look for races; `strict`:
+    lanes of one instruction that store equal values to one address have one.
     Raises Refused for what is not supported, and what the domain raises.
     """
     chosen = list(range(launch.ctas)) if ctas is None else ctas
     reals = Reals(domain) if reals is None else reals
     reals.origins = {}
     machine = Machine(kernel, launch, reals, races=races)
+    if machine.races is not None:
+        machine.races.strict = strict
     machine.program = decode(machine, BUILDERS, guarded_symbolically)
     if watch is not None:
         region = machine.regions.items[machine.regions.tensors[watch[0]]]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kcheck.semantics.access import Place
+from kcheck.semantics.barriers import NONE
 from kcheck.semantics.clocks import Clocks
 from kcheck.semantics.copies import Copies
 from kcheck.semantics.generations import Generations
@@ -33,7 +34,7 @@ WARP = 32
 class Access:
     """One executed memory instruction in the log: `cells` (k, lanes), `lanes` (lanes,).
 
-    `base`: the epochs and `own` the clocks of all lanes when it ran.
+    `base`: the epochs, `own` the clocks, `last` the last barriers of all lanes when it ran.
     """
 
     at: int
@@ -45,6 +46,7 @@ class Access:
     op: int
     base: Array
     own: Array
+    last: Array
 
 
 @dataclass
@@ -63,6 +65,8 @@ class Race:
     region: str
     offset: int
     count: int = 1
+    # the barriers that the two threads had passed last, as instructions; -1: none, or not kept
+    synced: tuple[int, int] = (-1, -1)
 
 
 class Races:
@@ -70,6 +74,8 @@ class Races:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
+        # report lanes of one instruction that store equal values to one address
+        self.strict = False
         self.found: dict[tuple[str, int, int], Race] = {}
         # lanes of one instruction that stored equal values to one address: instruction -> count
         self.same_value: dict[int, int] = {}
@@ -86,6 +92,7 @@ class Races:
         self.serial = m.ctas[m.cta_of] + 1
         self.tid = m.lane % m.threads + 1
         self.log: list[Access] = []
+        self.last: Array = np.full(m.lanes, -1, np.int64)
         # accesses by threads that left before a barrier: nothing ever orders them
         self.gone: list[Access] = []
         self.left: Bool = np.zeros(m.lanes, bool)
@@ -108,6 +115,7 @@ class Races:
 
         `pledged`: per CTA what others released to the barrier.
         """
+        self._synced(ctas[self.machine.cta_of] & self.machine.alive)
         if self.left.any():
             self._keep_gone(ctas, pledged or {})
         self.clocks.end_epoch(ctas)
@@ -116,6 +124,12 @@ class Races:
         if ctas.all():
             self.log.clear()
         self._renew()
+
+    def _synced(self, lanes: Bool) -> None:
+        """These lanes passed a barrier: the one where they wait, or that of this instruction."""
+        waits = self.machine.barriers
+        where = np.where(waits.ident == NONE, self.machine.at, waits.place)
+        self.last = np.where(lanes, where, self.last)
 
     # barriers among a part of the threads
 
@@ -128,6 +142,7 @@ class Races:
         if m.threads == WARP and whole.all():
             self.end_epoch(np.ones(len(m.ctas), bool))
             return
+        self._synced(lanes)
         self.clocks.join_warps(lanes.reshape(-1, WARP))
 
     def arrived(self, ident: int, lanes: Bool) -> None:
@@ -155,6 +170,7 @@ class Races:
             all_know = own if row is None else np.maximum(own, row)
             self.generations.complete(cta, ident, members, all_know)
             self.clocks.acquire(members, all_know)
+            self._synced(lanes)
         if whole.any():
             self.end_epoch(whole, pledged)
 
@@ -303,7 +319,8 @@ class Races:
         self, shadow: Shadow, region: Region, cells: Array, lanes: Array, kind: int, op: int
     ) -> Access:
         at = self.machine.at
-        return Access(at, shadow, region, cells, lanes, kind, op, self.base, self.clocks.own)
+        own = self.clocks.own
+        return Access(at, shadow, region, cells, lanes, kind, op, self.base, own, self.last)
 
     # conflicts within a CTA
 
@@ -362,6 +379,7 @@ class Races:
                 access,
                 cell,
                 int(unordered.sum()),
+                (int(earlier.last[other[i]]), int(access.last[me[i]])),
             )
 
     def _reason(self, earlier: Access, access: Access) -> str:
@@ -385,7 +403,9 @@ class Races:
         access: Access,
         cell: int,
         count: int,
+        synced: tuple[int, int] = (-1, -1),
     ) -> None:
+        """Note a race of two instructions, or count one that is known."""
         key = (reason, first, second)
         known = self.found.get(key)
         if known is not None:
@@ -393,7 +413,7 @@ class Races:
             return
         offset = self._offset(access.region, cell, second_who[1])
         self.found[key] = Race(
-            reason, first, second, first_who, second_who, access.region.name, offset, count
+            reason, first, second, first_who, second_who, access.region.name, offset, count, synced
         )
 
     def _offset(self, region: Region, cell: int, cta: int) -> int:
@@ -465,7 +485,8 @@ class Races:
         who = self.who(first), self.who(second)
         reason = "race.unordered" if self.strong[at] else "race.write-write"
         reason = reason if who[0][1] == who[1][1] else "race.global"
-        self.report(reason, at, at, *who, access, cell, count)
+        synced = int(self.last[first]), int(self.last[second])
+        self.report(reason, at, at, *who, access, cell, count, synced)
 
     def report_pairing(
         self, first: int, first_lane: int, lane: int, ident: int, at: int | None = None
@@ -483,9 +504,9 @@ class Races:
         self, copy: Access, access: Access, other: int, me: int, cell: int, count: int
     ) -> None:
         """An access meets a copy that is under way."""
-        self.report(
-            "race.async", copy.at, access.at, self.who(other), self.who(me), access, cell, count
-        )
+        who = self.who(other), self.who(me)
+        synced = int(copy.last[other]), int(access.last[me])
+        self.report("race.async", copy.at, access.at, *who, access, cell, count, synced)
 
 
 def _may_conflict(earlier: Access, access: Access, against: int) -> bool:

@@ -38,6 +38,8 @@ def same_instruction(m: Machine, place: Place, size: int, values: list[Any], cla
         equal[here] = lanes_equal(m, value, lane[here], lane[leader[here]])
     followers = leader != np.arange(len(cell))
     races.same_value[m.at] = races.same_value.get(m.at, 0) + int((equal & followers).sum())
+    if races.strict:
+        equal = ~followers
     for wrong, other in ((~equal, leader), (apart, first)):
         if wrong.any():
             i = int(wrong.argmax())

@@ -184,7 +184,7 @@ def test_arriving_twice() -> None:
     early, late = watch(body.format("lt")), watch(body.format("ge"))
     assert reasons(early) == reasons(late) == {"race.barrier-pairing"}
     assert early.findings == []
-    assert [f.reason for f in late.findings] == ["deadlock"]
+    assert [f.reason for f in late.findings] == ["deadlock.barrier"]
 
 
 def test_two_pairs_of_warps_at_one_barrier() -> None:
