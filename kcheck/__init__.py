@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kcheck.check import RunResult, equivalent, run
+    from kcheck.check import RunResult, equivalent, run, safe
     from kcheck.launch import Launch, LaunchError, Scalar, Tensor, TensorMap
     from kcheck.launch_file import load_launch, parse_launch
     from kcheck.ptx_frontend.errors import KernelChoiceError, PtxError
@@ -31,11 +31,12 @@ __all__ = [
     "load_launch",
     "parse_launch",
     "run",
+    "safe",
 ]
 
 # public name -> module; loaded at first use, so that `import kcheck` costs nothing
 _HOMES = {
-    "check": ("RunResult", "equivalent", "run"),
+    "check": ("RunResult", "equivalent", "run", "safe"),
     "launch": ("Launch", "LaunchError", "Scalar", "Tensor", "TensorMap"),
     "launch_file": ("load_launch", "parse_launch"),
     "ptx_frontend.errors": ("KernelChoiceError", "PtxError"),

@@ -62,6 +62,7 @@ class Question:
     ledger: list[str] = field(default_factory=list[str])
     started: float = field(default_factory=time.monotonic)
     fixed: bool = False
+    strict: bool = False
 
     @property
     def compared(self) -> list[tuple[Tensor, Tensor]]:
@@ -85,6 +86,7 @@ def equivalent(
     cta: int | None = None,
     seed: int | None = None,
     safety: bool = True,
+    strict: bool = False,
     progress: Progress | None = None,
     witness_dir: Path | None = None,
 ) -> Verdict:
@@ -92,13 +94,15 @@ def equivalent(
 
     `reference`, `subject`: a path, PTX text or a Kernel. `launch`: a path, a Launch, or None for
     the file beside the PTX (the subject's: else the reference's). `mapping`: reference buffer
-    name -> subject buffer name. `cta`: compare one CTA (linear index) only. `witness_dir`: where
-    the input of a refutation is saved. Raises UsageError and PtxError for bad arguments.
+    name -> subject buffer name. `cta`: compare one CTA (linear index) only. `safety`: look for
+    races. `strict`: lanes that store equal values to one address in one instruction have one.
+    `witness_dir`: where the input of a refutation is saved. Raises UsageError and PtxError for
+    bad arguments.
     """
     question = ask(
         reference, subject, launch, subject_launch, kernel, subject_kernel, mapping, cta, seed
     )
-    question.safety = safety
+    question.safety, question.strict = safety, strict
     question.witness_dir = witness_dir
     question.progress = progress or (lambda stage, done: None)
     return answer(question)
@@ -161,10 +165,10 @@ def _one_cta(cta: int, launches: tuple[Any, Any]) -> list[int]:
     return [cta]
 
 
-def answer(question: Question) -> Verdict:
-    """The verdict on a question."""
+def answer(question: Question, decide: Callable[[Question], Verdict] | None = None) -> Verdict:
+    """The verdict on a question; `decide`: how, by default by comparing both sides."""
     try:
-        verdict = _decide(question)
+        verdict = (decide or _decide)(question)
     except Refused as error:
         verdict = _refused(error)
     except BudgetError as error:
@@ -213,10 +217,10 @@ class FieldRun:
     redraws: int
 
 
-def field_run(question: Question, trials: int, redraws: int = 0) -> FieldRun:
+def field_run(question: Question, trials: int, redraws: int = 0, *, both: bool = True) -> FieldRun:
     """Execute both sides, with more levels and new seeds as needed.
 
-    `redraws`: how many seeds were used up before.
+    `redraws`: how many seeds were used up before. `both`: False runs the reference only.
     """
     levels = 1 + any(
         i.opcode[0] == "ex2" for s in (question.reference, question.subject) for i in s.kernel.code
@@ -226,7 +230,7 @@ def field_run(question: Question, trials: int, redraws: int = 0) -> FieldRun:
         reals: Reals[Any] = Reals(domain)
         try:
             a = _execute(question, question.reference, "reference", reals)
-            b = _execute(question, question.subject, "subject", reals)
+            b = _execute(question, question.subject, "subject", reals) if both else a
             return FieldRun(domain, a, b, trials, levels, redraws)
         except LevelsExhausted:
             if levels == MAX_LEVELS:
@@ -246,6 +250,8 @@ def _execute(question: Question, side: Subject, name: str, reals: Reals[Any]) ->
             reals.domain,
             ctas=question.ctas,
             reals=reals,
+            races=question.safety,
+            strict=question.strict,
             progress=lambda done: question.progress(f"executing the {name}", done),
         )
     except Refused as error:
@@ -280,12 +286,65 @@ def _decide(question: Question) -> Verdict:
     equal = _equal(question, run)
     statistics = {**facts.pop("statistics"), **equal.statistics}
     verdict = replace(equal, **facts, statistics=statistics)
-    if verdict.verdict == "proved" and question.safety:
-        steps = ("--no-safety, if race freedom is known from elsewhere",)
-        verdict = replace(verdict, verdict="undecided", reason="safety-unchecked", next_steps=steps)
-    elif verdict.verdict == "proved" and question.ctas is not None:
-        verdict = replace(verdict, verdict="proved-for-cta", reason="one CTA is not the grid")
-    return verdict
+    return _for_cta(question, verdict)
+
+
+def _for_cta(question: Question, verdict: Verdict) -> Verdict:
+    if verdict.verdict != "proved" or question.ctas is None:
+        return verdict
+    return replace(verdict, verdict="proved-for-cta", reason="one CTA is not the grid")
+
+
+def safe(
+    kernel: KernelLike,
+    *,
+    launch: LaunchLike = None,
+    kernel_name: str | None = None,
+    cta: int | None = None,
+    seed: int | None = None,
+    strict: bool = False,
+    progress: Progress | None = None,
+) -> Verdict:
+    """Decide whether one kernel is free of races, deadlocks, bad accesses and undefined values.
+
+    `kernel`: a path, PTX text or a Kernel. `strict`: as in `equivalent`. The verdict says nothing
+    about what it computes.
+    Raises UsageError and PtxError for bad arguments.
+    """
+    loaded = load_kernel(kernel, kernel_name)
+    side = Subject(loaded, load_one(kernel, loaded, launch))
+    question = Question(
+        side,
+        side,
+        [(t, t) for t in side.launch.buffers.values() if t.elements],
+        None if cta is None else _one_cta(cta, (side.launch, side.launch)),
+        secrets.randbits(SEED_BITS) if seed is None else seed,
+        True,
+        None,
+        progress or (lambda stage, done: None),
+        strict=strict,
+    )
+    verdict = answer(question, _decide_safety)
+    return replace(verdict, kernels=("", loaded.name))
+
+
+def _decide_safety(question: Question) -> Verdict:
+    run = field_run(question, TRIALS, both=False)
+    pairs = [(a, b) for a, b in question.pairs if a.role != "in"]
+    comparisons = {
+        a.name: compare(run.reference, run.reference, (a, b), run.domain) for a, b in pairs
+    }
+    judge = Judge(question, run, comparisons)
+    judge.sides = [("subject", question.subject, run.reference)]
+    facts: dict[str, Any] = {
+        "ctas": len(run.reference.ctas),
+        "statistics": {"levels": run.levels, "instructions": [run.reference.instructions]},
+        "ledger": tuple(assumptions(question, run, comparisons)),
+    }
+    found = judge.refutation()
+    if found is not None:
+        return replace(found, **facts)
+    return _for_cta(question, replace(Verdict("proved", None, "happens-before"), **facts))
 
 
 def _equal(question: Question, run: FieldRun) -> Verdict:

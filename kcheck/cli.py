@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 COLOURS = {0: "green", 1: "red", 3: "yellow", 4: "magenta"}
 
+STRICT = click.option(
+    "--strict", is_flag=True, help="Lanes that store equal values to one address are a race."
+)
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, no text.")
 SEED = click.option("--seed", type=click.IntRange(min=0), help="Makes a run reproducible.")
@@ -47,7 +50,8 @@ def commands() -> None:
     \b
     Examples:
       kcheck demo
-      kcheck equiv before.ptx after.ptx --no-safety
+      kcheck equiv before.ptx after.ptx
+      kcheck check kernel.ptx
       kcheck equiv before.ptx after.ptx --launch f.launch.yaml --map A=x,B=y --json
       kcheck launch init kernel.ptx
       kcheck run kernel.ptx --seed 1 --output out.npz
@@ -69,7 +73,8 @@ def commands() -> None:
 @click.option("--cta", type=click.IntRange(min=0), help="Check one CTA (linear index) only.")
 @click.option("--accept", type=click.Choice(["cta"]), help="Exit 0 for proved-for-cta as well.")
 @SEED
-@click.option("--safety/--no-safety", default=True, help="Check races and other safety.")
+@click.option("--safety/--no-safety", default=True, help="Look for races in both kernels.")
+@STRICT
 @click.option(
     "--witness-dir",
     type=click.Path(file_okay=False, path_type=Path),
@@ -83,7 +88,7 @@ def equiv(maps: tuple[str, ...], accept: str | None, as_json: bool, **options: A
 
     \b
     Examples:
-      kcheck equiv gemm_s0.ptx gemm_s2.ptx --no-safety
+      kcheck equiv gemm_s0.ptx gemm_s2.ptx
       kcheck equiv ref.ptx opt.ptx --launch ref.launch.yaml --map A=x,B=y
       kcheck equiv ref.ptx opt.ptx --cta 0 --accept cta
 
@@ -101,6 +106,32 @@ def equiv(maps: tuple[str, ...], accept: str | None, as_json: bool, **options: A
             progress=progress,
             **options,
         )
+    accepted = verdict.verdict == "proved-for-cta" and accept == "cta"
+    return verdict_answer(verdict, as_json, 0 if accepted else verdict.exit_code)
+
+
+@commands.command()
+@click.argument("kernel", type=FILE)
+@LAUNCH
+@click.option("--kernel", "kernel_name", metavar="NAME", help="The entry, if there are several.")
+@click.option("--cta", type=click.IntRange(min=0), help="Check one CTA (linear index) only.")
+@click.option("--accept", type=click.Choice(["cta"]), help="Exit 0 for proved-for-cta as well.")
+@STRICT
+@SEED
+@JSON
+def check(kernel: Path, accept: str | None, as_json: bool, **options: Any) -> Answer:
+    """Prove KERNEL free of races, deadlocks, bad accesses and undefined values.
+
+    \b
+    Examples:
+      kcheck check kernel.ptx
+      kcheck check kernel.ptx --launch kernel.launch.yaml --json
+    """
+    from kcheck.check import safe
+    from kcheck.report.progress import Progress
+
+    with Progress() as progress:
+        verdict = safe(kernel, progress=progress, **options)
     accepted = verdict.verdict == "proved-for-cta" and accept == "cta"
     return verdict_answer(verdict, as_json, 0 if accepted else verdict.exit_code)
 

@@ -47,8 +47,8 @@ def fault_finding(side: Subject, name: str, fault: Fault) -> Finding:
 class SlowRuns:
     """Runs of the slow evaluator on a few inputs, each made once; for one side."""
 
-    def __init__(self, side: Subject, seed: int) -> None:
-        self.side, self.seed = side, seed
+    def __init__(self, side: Subject, seed: int, races: bool = False) -> None:
+        self.side, self.seed, self.races = side, seed, races
         self._made: dict[tuple[int, ...], list[SlowResult | None]] = {}
 
     def of(self, ctas: list[int], tries: int = TRIES) -> Iterator[SlowResult]:
@@ -65,7 +65,7 @@ class SlowRuns:
     def _run(self, inputs: dict[str, Any], ctas: list[int]) -> SlowResult | None:
         for kind in (Exact, Enclosure) if self.side.rational else (Enclosure,):
             try:
-                return slow_run(self.side, inputs, kind, ctas)
+                return slow_run(self.side, inputs, kind, ctas, races=self.races)
             except Unevaluated:
                 continue
         return None

@@ -35,9 +35,9 @@ def demonstrate(progress: Callable[[str, float], None] | None = None) -> tuple[b
                 stack.enter_context(as_file(data / f"{subject}.launch.yaml"))
             )
             verdict = equivalent(
-                *ptx, launch=launch, subject_launch=subject_launch, safety=False, progress=progress
+                *ptx, launch=launch, subject_launch=subject_launch, progress=progress
             )
-        command = f"$ kcheck equiv {reference}.ptx {subject}.ptx --no-safety   # {what}"
+        command = f"$ kcheck equiv {reference}.ptx {subject}.ptx   # {what}"
         blocks.append(f"{command}\n{verdict_text(verdict)}")
         if verdict.verdict != expected:
             good = False

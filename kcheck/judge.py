@@ -21,6 +21,7 @@ from kcheck.confirm import (
     to_watch,
 )
 from kcheck.outputs import Comparison, read_output
+from kcheck.racing import confirm_race, race_finding
 from kcheck.semantics.execution import Execution
 from kcheck.verdict import ORDER, Finding, Location, Verdict, Witness
 from kcheck.verdict import element as shown
@@ -45,7 +46,9 @@ class Judge:
             ("reference", question.reference, run.reference),
             ("subject", question.subject, run.subject),
         ]
-        self.slow = {name: SlowRuns(side, question.seed) for name, side, _ in self.sides}
+        self.slow = {
+            name: SlowRuns(side, question.seed, question.safety) for name, side, _ in self.sides
+        }
 
     @property
     def outputs(self) -> tuple[int, int]:
@@ -56,7 +59,7 @@ class Judge:
 
     def refutation(self) -> Verdict | None:
         """Refuted, or undecided about something that looks wrong; None if nothing does."""
-        found = [*self._faults(), *self._defects(), *self._unwritten()]
+        found = [*self._faults(), *self._races(), *self._defects(), *self._unwritten()]
         witness = None
         if any(c.different.any() for c in self.comparisons.values()):
             self.question.progress("looking for an input", 0.0)
@@ -129,6 +132,15 @@ class Judge:
             for fault in run.faults:
                 finding = fault_finding(side, name, fault)
                 out.append((finding, confirm_fault(self.slow[name], fault)))
+        return out
+
+    def _races(self) -> list[tuple[Finding, bool | None]]:
+        """The races, those of most pairs of lanes first."""
+        out = []
+        for name, side, run in self.sides:
+            for race in sorted(run.races, key=lambda r: -r.count):
+                finding = race_finding(side, name, race)
+                out.append((finding, confirm_race(self.slow[name], race, self.question.strict)))
         return out
 
     # values that are no numbers

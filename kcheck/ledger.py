@@ -52,14 +52,28 @@ def assumptions(
             if variable.space in ("global", "const") and variable.init is not None:
                 yield f"the device variable `{variable.name}` holds its initializer"
     yield from question.ledger
+    yield from _same_stores(question, run)
     yield from _idle(question, comparisons)
     if any(i.opcode[0] in ("atom", "red") for s in sides for i in s.kernel.code):
         yield "float atomics add in any order"
-    if any(i.opcode[0] == "cp" for s in sides for i in s.kernel.code):
+    if not question.safety and any(i.opcode[0] == "cp" for s in sides for i in s.kernel.code):
         yield "cp.async copies are complete when they are read (a matter of races)"
     chosen = " (chosen by the user)" if question.fixed else ""
     yield f"seed {question.seed}{chosen}, keyed hashes behave as random functions"
     yield "ptxas and the hardware below PTX are trusted"
+
+
+def _same_stores(question: Question, run: FieldRun) -> Iterator[str]:
+    """Instructions whose lanes store equal values to one address: no race (--strict: one)."""
+    sides = [("subject", question.subject, run.subject)]
+    if run.subject is not run.reference:
+        sides.insert(0, ("reference", question.reference, run.reference))
+    for name, side, execution in sides:
+        code = side.kernel.code
+        lines = sorted({code[at].span.line for at, n in execution.same_value.items() if n})
+        if lines:
+            where = ", ".join(map(str, lines[:4])) + (", ..." if len(lines) > 4 else "")
+            yield f"lanes store equal values to one address in the {name} (line {where})"
 
 
 def _launches(reference: Launch, subject: Launch) -> Iterator[str]:

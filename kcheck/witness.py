@@ -196,7 +196,14 @@ def _slow_value(
     return numbers.of(value) if isinstance(value, int) else None
 
 
-def slow_run(side: Subject, inputs: dict[str, Any], numbers: Any, ctas: list[int]) -> SlowResult:
+def slow_run(
+    side: Subject,
+    inputs: dict[str, Any],
+    numbers: Any,
+    ctas: list[int],
+    *,
+    races: bool = False,
+) -> SlowResult:
     """The slow evaluator on these inputs; integer buffers take theirs from the launch."""
     mine = {p.name for p in side.launch.params}
     given = {name: values.tolist() for name, values in inputs.items() if name in mine}
@@ -204,7 +211,7 @@ def slow_run(side: Subject, inputs: dict[str, Any], numbers: Any, ctas: list[int
         tensor = side.launch.buffers.get(name)
         if tensor is not None and tensor.dtype not in FLOATS:
             given[name] = [int(v) for v in given[name]]
-    return SlowMachine(side.kernel, side.launch, given, numbers, ctas=ctas).run()
+    return SlowMachine(side.kernel, side.launch, given, numbers, ctas=ctas, races=races).run()
 
 
 def renamed(launch: Launch, names: dict[str, str]) -> Launch:

@@ -15,7 +15,16 @@ TRITON = DATA / "triton"
 DECLARED = 33
 
 
-def verdict_of(folder: Path, reference: str, subject: str) -> Verdict:
-    """The verdict on two files of a folder (without `.ptx`), races not looked for."""
+def verdict_of(folder: Path, reference: str, subject: str, *, safety: bool = True) -> Verdict:
+    """The verdict on two files of a folder (without `.ptx`); `safety`: look for races too."""
     paths = (folder / f"{reference}.ptx", folder / f"{subject}.ptx")
-    return equivalent(*paths, safety=False, seed=1)
+    return equivalent(*paths, safety=safety, seed=1)
+
+
+def races_of(verdict: Verdict) -> set[tuple[int, ...]]:
+    """The lines of both accesses of each race, in order."""
+    return {
+        tuple(sorted(place.line for place in finding.locations))
+        for finding in verdict.findings
+        if finding.reason.startswith("race.")
+    }

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import yaml
 
-from kcheck.check import equivalent
+from kcheck.check import equivalent, safe
 from kcheck.launch_file import load_launch
 from kcheck.verdict import Verdict
-from tests.corpus import CASES, verdict_of
+from tests.corpus import CASES, races_of, verdict_of
 
-# seen by races only; in lockstep the values are right (step 2)
+# seen by races only; in lockstep the values are right
 RACES = [
     "01-partial-warp-missing-sync",
     "03-divergent-barrier-warp-aligned",
@@ -93,13 +93,27 @@ def test_equal_over_the_reals(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", RACES)
-def test_race_is_never_proved(case: str) -> None:
+def test_race_is_refuted_at_its_lines(case: str) -> None:
     folder = CASES / case
-    verdict = equivalent(folder / "ref.ptx", folder / "bug.ptx", seed=1)
-    assert (verdict.verdict, verdict.reason) == ("undecided", "safety-unchecked")
-    assert verdict.exit_code == 3
+    verdict = verdict_of(folder, "ref", "bug")
+    assert verdict.verdict == "refuted"
+    assert verdict.reason is not None
+    assert verdict.reason.startswith("race.")
+    assert {f.side for f in verdict.findings} == {"subject"}
+    seen = meaning(case)["subjects"]["bug.ptx"].get("seen_at_lines", [])
+    assert {tuple(sorted(lines)) for lines in seen} <= races_of(verdict)
+    alone = safe(folder / "bug.ptx", seed=1)
+    assert (alone.verdict, alone.reason) == ("refuted", verdict.reason)
+    assert races_of(alone) == races_of(verdict)
     # the values are right in lockstep: nothing but safety stands in the way
-    assert_proved(verdict_of(folder, "ref", "bug"))
+    assert_proved(verdict_of(folder, "ref", "bug", safety=False))
+
+
+@pytest.mark.parametrize("subject", ["ref", "fix"])
+@pytest.mark.parametrize("case", RACES)
+def test_right_kernel_is_safe(case: str, subject: str) -> None:
+    verdict = safe(CASES / case / f"{subject}.ptx", seed=1)
+    assert (verdict.verdict, verdict.findings) == ("proved", ())
 
 
 @pytest.mark.parametrize("case", WRONG)
@@ -157,7 +171,6 @@ def test_other_shapes() -> None:
             folder / name,
             launch=folder / f"ref{suffix}",
             subject_launch=folder / f"{stem}{suffix}",
-            safety=False,
             seed=1,
         )
         assert expected["verdict"] == "proved"

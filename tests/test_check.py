@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kcheck
-from kcheck.check import equivalent, run
+from kcheck.check import equivalent, run, safe
 from kcheck.launch import Launch, Scalar, Tensor
 from kcheck.launch_file import load_launch
 from kcheck.ptx_frontend.lower import lower
@@ -208,12 +208,69 @@ def test_launch_that_does_not_fit() -> None:
 # safety, seeds, witnesses
 
 
-def test_nothing_is_proved_with_races_unchecked() -> None:
-    verdict = check(text(ADD), text(SWAPPED), safety=True)
-    assert (verdict.verdict, verdict.reason) == ("undecided", "safety-unchecked")
-    assert verdict.next_steps
-    # a difference needs no safety
-    assert check(text(ADD), text(SUB), safety=True).verdict == "refuted"
+# each lane hands its sum to the next one
+HANDED = (
+    LOADS + "add.f32 %f3, %f1, %f2; mov.u32 %r2, tile; mad.lo.u32 %r3, %gid, 4, %r2;"
+    "st.shared.f32 [%r3], %f3; {0} xor.b32 %r4, %gid, 1; mad.lo.u32 %r3, %r4, 4, %r2;"
+    "ld.shared.f32 %f4, [%r3]; st.global.f32 [%z], %f4;"
+)
+
+
+def handed(between: str) -> str:
+    return entry(HANDED.format(between), PARAMS, ".shared .align 4 .b8 tile[128];")
+
+
+def test_both_sides_are_safe() -> None:
+    good, bad = handed("bar.warp.sync -1;"), handed("")
+    proved = check(good, handed("bar.sync 0;"), safety=True)
+    assert (proved.verdict, proved.reason) == ("proved", None)
+    assert not any("NOT CHECKED" in line for line in proved.ledger)
+    for sides, side in (((good, bad), "subject"), ((bad, good), "reference")):
+        verdict = check(*sides, safety=True)
+        assert (verdict.verdict, verdict.reason) == ("refuted", "race.read-write")
+        (finding,) = verdict.findings
+        assert finding.side == side
+        assert [place.text.split()[0] for place in finding.locations] == [
+            "st.shared.f32",
+            "ld.shared.f32",
+        ]
+        waived = check(*sides)
+        assert waived.verdict == "proved"
+        assert "race freedom NOT CHECKED (--no-safety)" in waived.ledger
+
+
+def test_one_kernel_is_safe_or_not() -> None:
+    good, bad = (safe(handed(b), launch=LAUNCH, seed=1) for b in ("bar.sync 0;", ""))
+    assert (good.verdict, good.method, good.kernels) == ("proved", "happens-before", ("", "k"))
+    assert (bad.verdict, bad.reason, len(bad.findings)) == ("refuted", "race.read-write", 1)
+    assert bad.findings[0].count == 32
+
+
+def test_equal_values_at_one_address() -> None:
+    """No race, but the ledger says so; with `strict` a race."""
+    body = "mov.u32 %r2, 5; mov.u32 %r3, tile; st.shared.u32 [%r3], %r2; bar.sync 0;" + ADD
+    kernel = entry(body, PARAMS, ".shared .align 4 .b8 tile[128];")
+    verdict = check(kernel, text(ADD), safety=True)
+    assert verdict.verdict == "proved"
+    assert "lanes store equal values to one address in the reference (line" in " ".join(
+        verdict.ledger
+    )
+    for strict in (
+        check(kernel, text(ADD), safety=True, strict=True),
+        safe(kernel, launch=LAUNCH, seed=1, strict=True),
+    ):
+        assert (strict.verdict, strict.reason) == ("refuted", "race.write-write")
+        (finding,) = strict.findings
+        assert len({place.line for place in finding.locations}) == 1
+
+
+def test_a_race_names_the_last_barriers() -> None:
+    verdict = safe(handed("bar.sync 0; st.shared.f32 [%r3], %f1;"), launch=LAUNCH, seed=1)
+    (finding,) = verdict.findings
+    line = next(i for i, t in enumerate(handed("bar.sync 0;").splitlines(), 1) if "bar.sync" in t)
+    assert finding.message.endswith(
+        f"; the last that each had passed: bar.sync at line {line}, bar.sync at line {line}"
+    )
 
 
 def essence(verdict: Verdict) -> object:

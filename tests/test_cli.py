@@ -84,6 +84,7 @@ def test_options_reach_the_check(fake: Fake, ptx: str, tmp_path: Path) -> None:
         "mapping": {"A": "x", "B": "y", "C": "z"},
         "seed": 7,
         "safety": False,
+        "strict": False,
         "witness_dir": tmp_path,
     }
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
 
-from kcheck.check import equivalent
+from kcheck.check import safe
 from kcheck.launch_file import load_launch
 from kcheck.verdict import Verdict
 from tests.corpus import DECLARED, TILELANG, verdict_of
@@ -62,6 +63,13 @@ PAIRS = [
     ("ladders/gemm_s2_sm_80/00_none", "ladders/gemm_s2_sm_80/07_smem_reuse"),
     ("ladders/sum_t128_sm_80/00_none", "ladders/sum_t128_sm_80/01_vectorize"),
 ]
+RACY = "kernels/gemm/sm_80_s2_nosync_RACY"
+OUTSIDE = "kernels/add/sm_80_float32_tail_nosafe"
+SAFE = sorted(
+    path
+    for path in TILELANG.rglob("*.ptx")
+    if path.stem not in (Path(RACY).name, Path(OUTSIDE).name)
+)
 # elements of the output, by folder
 ELEMENTS = {
     "gemm": 128 * 128,
@@ -112,15 +120,36 @@ def test_the_list_is_whole() -> None:
     assert len(PAIRS) == len(set(PAIRS)) == DECLARED
 
 
-def test_race_in_lockstep_is_not_proved_unless_races_are_waived() -> None:
-    """The kernel without its barriers computes the right values in lockstep."""
-    names = ("sm_80_s0", "sm_80_s2_nosync_RACY")
-    paths = [TILELANG / "kernels/gemm" / f"{name}.ptx" for name in names]
-    checked = equivalent(*paths, seed=1)
-    assert (checked.verdict, checked.reason) == ("undecided", "safety-unchecked")
-    waived = equivalent(*paths, safety=False, seed=1)
+@pytest.mark.parametrize("path", SAFE, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_kernel_is_safe(path: Path) -> None:
+    verdict = safe(path, seed=1)
+    assert (verdict.verdict, verdict.reason, verdict.findings) == ("proved", None, ())
+    assert verdict.method == "happens-before"
+
+
+def test_pipeline_without_its_barriers() -> None:
+    """In lockstep it computes the right values; the copies meet the ldmatrix of other warps."""
+    names = ("kernels/gemm/sm_80_s0", RACY)
+    verdict = verdict_of(TILELANG, *names)
+    assert (verdict.verdict, verdict.reason) == ("refuted", "race.read-write")
+    alone = safe(TILELANG / f"{RACY}.ptx", seed=1)
+    assert (alone.verdict, alone.reason) == ("refuted", "race.read-write")
+    for found in (verdict, alone):
+        for finding in found.findings:
+            texts = sorted(place.text.split(".")[0] for place in finding.locations)
+            assert texts == ["cp", "ldmatrix"]
+    waived = verdict_of(TILELANG, *names, safety=False)
     assert waived.verdict == "proved"
     assert "race freedom NOT CHECKED (--no-safety)" in waived.ledger
+
+
+def test_tail_without_its_bounds_checks() -> None:
+    verdict = safe(TILELANG / f"{OUTSIDE}.ptx", seed=1)
+    assert (verdict.verdict, verdict.reason) == ("refuted", "bounds.global")
+    assert {f.locations[0].text.split()[0] for f in verdict.findings} == {
+        "ld.global.nc.v4.f32",
+        "st.global.v4.f32",
+    }
 
 
 # functions of one signature -----------------------------------------------------------------------

@@ -22,6 +22,7 @@ Rewrite = Callable[[Module], Module]
 # its accesses are out of bounds, so that not even it equals itself
 OUTSIDE = TILELANG / "kernels/add/sm_80_float32_tail_nosafe.ptx"
 KERNELS = sorted(set(TILELANG.rglob("*.ptx")) - {OUTSIDE})
+RIGHT = sorted(path for path in TRITON.rglob("*.ptx") if "BAD" not in path.stem)
 SMALL = [
     TILELANG / "kernels/sum/sm_80_t32.ptx",
     TILELANG / "kernels/rmsnorm/sm_80_b4_smem.ptx",
@@ -83,6 +84,6 @@ def test_kernel_out_of_bounds_does_not_equal_itself() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("path", sorted(TRITON.rglob("*.ptx")), ids=name)
+@pytest.mark.parametrize("path", RIGHT, ids=name)
 def test_triton_kernel_equals_itself_rewritten(path: Path) -> None:
     assert_same(against_itself(path, all_at_once))

@@ -36,6 +36,9 @@ PREFETCH = "L2::64B|L2::128B|L2::256B"
 LD = f"cop=ca|cg|cs|lu|cv? evict={EVICT}? prefetch={PREFETCH}? vec=v2|v4? type={MEM}"
 ST = f"cop=wb|cg|cs|wt? evict={EVICT}? vec=v2|v4? type={MEM}"
 
+ATOM = f"sem=relaxed|acquire|release|acq_rel? scope={SCOPE}? space=global|shared|shared::cta?"
+RED = f"sem=relaxed|release? scope={SCOPE}? space=global|shared|shared::cta?"
+
 # slots that are filled in the order of the pattern only
 ORDERED = frozenset({"space", "global", "dtype", "type", "atype", "btype", "d", "s", "a", "b", "c"})
 
@@ -219,6 +222,14 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         " add noftz? type=u32|s32|u64|f32|f64|f16|bf16|f16x2|bf16x2",
         "m a",
     ),
+    ("atom.op", f"atom {ATOM} op=min|max type=u32|s32|u64|s64", "d m a"),
+    ("atom.op", f"atom {ATOM} op=and|or|xor type=b32|b64", "d m a"),
+    ("atom.op", f"atom {ATOM} op=inc|dec type=u32", "d m a"),
+    ("atom.exch", f"atom {ATOM} exch type=b32|b64", "d m a"),
+    ("atom.cas", f"atom {ATOM} cas type=b16|b32|b64", "d m a b"),
+    ("red.op", f"red {RED} op=min|max type=u32|s32|u64|s64", "m a"),
+    ("red.op", f"red {RED} op=and|or|xor type=b32|b64", "m a"),
+    ("red.op", f"red {RED} op=inc|dec type=u32", "m a"),
     (
         "cp.async",
         f"cp async cop=ca|cg space=shared|shared::cta global prefetch={PREFETCH}?",
@@ -240,12 +251,20 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("shfl", "shfl sync mode=up|down|bfly|idx b32", "d a b c mask"),
     ("vote", "vote sync mode=all|any|uni pred", "d p mask"),
     ("vote.ballot", "vote sync ballot b32", "d p mask"),
+    ("match.any", "match any sync type=b32|b64", "d a mask"),
+    ("match.all", "match all sync type=b32|b64", "d a mask"),
+    ("redux", "redux sync op=add|min|max type=u32|s32", "d a mask"),
+    ("redux", "redux sync op=and|or|xor type=b32", "d a mask"),
     ("activemask", "activemask b32", "d"),
     # synchronization
     ("bar.sync", "bar cta? sync", "id count?"),
     ("bar.sync", "barrier cta? sync aligned?", "id count?"),
     ("bar.arrive", "bar cta? arrive", "id count"),
     ("bar.arrive", "barrier cta? arrive aligned?", "id count"),
+    ("bar.red", "bar cta? red op=popc u32", "d id count? p"),
+    ("bar.red", "bar cta? red op=and|or pred", "d id count? p"),
+    ("bar.red", "barrier cta? red op=popc aligned? u32", "d id count? p"),
+    ("bar.red", "barrier cta? red op=and|or aligned? pred", "d id count? p"),
     ("bar.warp", "bar warp sync", "mask"),
     ("fence", "membar level=cta|gl|sys", ""),
     ("fence", f"fence sem=sc|acq_rel|acquire|release? scope={SCOPE}", ""),

@@ -34,7 +34,8 @@ def _head(verdict: Verdict) -> str:
         parts.append(element(verdict.witness.buffer, verdict.witness.index))
     if any(verdict.kernels):
         reference, subject = verdict.kernels
-        parts.append(f"{reference} {RELATION.get(verdict.verdict, '?=')} {subject}")
+        relation = RELATION.get(verdict.verdict, "?=")
+        parts.append(f"{reference} {relation} {subject}" if reference else subject)
     equal, compared = verdict.outputs
     facts = []
     if compared:

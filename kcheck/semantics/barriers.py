@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck.semantics.values import Bool, Unsupported
+from kcheck.semantics.votes import Votes
 
 if TYPE_CHECKING:
     from kcheck.semantics.machine import Machine
@@ -42,6 +43,7 @@ class Barriers:
         # barrier -> warps that arrived without waiting, and the count they gave, per CTA
         self.arrived: dict[int, tuple[Numbers, Numbers]] = {}
         self.waiting = False
+        self.votes = Votes(machine)
 
     # arrivals
 
@@ -56,9 +58,20 @@ class Barriers:
         m = self.machine
         self._check(ident, threads)
         count = np.full(1, WHOLE, np.int64) if threads is None else threads
-        alone = not self.waiting and not self.arrived and self._whole(ident, count)
+        whole = self._whole(ident, count)
+        if whole and int(count[0]) != WHOLE:  # a count waits for threads that left, too
+            whole = bool(m.alive.reshape(-1, 32).any(1).all())
+        # no barrier of a part of the CTA in this epoch, whose uses would have to be told apart
+        plain = whole and (m.races is None or m.races.generations.none)
+        alone = not self.waiting and not self.arrived and plain
         if alone and (m.mask is None or not (m.alive & ~m.mask).any()):
+            if m.races is not None:
+                m.races.end_epoch(np.ones(len(m.ctas), bool))
+            self.votes.count(m.group())
             return block
+        if m.races is not None and not plain:
+            for one in np.unique(self._mine(ident)):
+                m.races.generations.come(int(one), m.group() & (ident == one))
         self._park(m.group(), ident, count, block)
         if not aligned:
             self.site = np.where(m.group(), -1, self.site)
@@ -107,6 +120,8 @@ class Barriers:
             if ((before > 0) & (here > 0) & (given != wanted)).any():
                 raise Unsupported("barrier-count", f"different counts at barrier {one}")
             self.arrived[int(one)] = (before + here, np.maximum(given, wanted))
+            if m.races is not None:
+                m.races.arrived(int(one), at)
         self.release()
         for one, (arrived, wanted) in list(self.arrived.items()):
             # nobody waits: a full barrier starts again
@@ -128,6 +143,8 @@ class Barriers:
         if outside.any():
             m.fault("undefined.convergence", outside, "a lane is not in its own mask")
         if self._together(members, group):
+            if m.races is not None:
+                m.races.warps_meet(group)
             return block
         self.members = np.where(group, members, self.members)
         self._park(group, np.array([WARP_BARRIER]), np.array([WHOLE]), block)
@@ -192,7 +209,13 @@ class Barriers:
         leaving = whole & full[:, None] & (whole.cumsum(1) <= places[:, None])
         if one in self.arrived:
             self._keep(one, np.where(full, 0, extra), given)
-        return np.repeat(leaving.reshape(-1), 32) & here.reshape(-1)
+        gone = np.repeat(leaving.reshape(-1), 32) & here.reshape(-1)
+        self.votes.count(gone, extra=bool((extra > 0).any()))
+        if m.races is not None and gone.any():
+            m.races.passed(one, gone)
+            late = np.repeat((whole & full[:, None] & ~leaving).reshape(-1), 32) & here.reshape(-1)
+            m.races.surplus(one, late)
+        return gone
 
     def _agree(self, here: Bool) -> Bool:
         """Per warp: the lanes that are here came with one count, to one instruction."""
@@ -209,7 +232,11 @@ class Barriers:
         named = (masks[:, :, None] >> np.arange(32, dtype=np.uint32) & 1).astype(bool)
         with_it = waits[:, None, :] & (masks[:, :, None] == masks[:, None, :])
         missing = named & m.alive.reshape(-1, 1, 32) & ~with_it
-        return here & ~missing.any(2).reshape(-1)
+        done = here & ~missing.any(2).reshape(-1)
+        if m.races is not None and done.any():
+            for mask in np.unique(self.members[done]):
+                m.races.warps_meet(done & (self.members == mask))
+        return done
 
     def deadlock(self) -> None:
         """Nothing can run: whoever still waits waits for ever."""

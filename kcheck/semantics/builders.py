@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kcheck.semantics.atomic_builders import ATOMIC_BUILDERS
+from kcheck.semantics.collective_builders import COLLECTIVE_BUILDERS
 from kcheck.semantics.conversion_builders import CONVERSION_BUILDERS
 from kcheck.semantics.copy_builders import COPY_BUILDERS
 from kcheck.semantics.decode import Builder
@@ -18,6 +20,8 @@ BUILDERS: dict[str, Builder] = {
     **CONVERSION_BUILDERS,
     **MOVE_BUILDERS,
     **MEMORY_BUILDERS,
+    **ATOMIC_BUILDERS,
+    **COLLECTIVE_BUILDERS,
     **COPY_BUILDERS,
     **WARP_BUILDERS,
     **SYNC_BUILDERS,

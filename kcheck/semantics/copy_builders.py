@@ -11,6 +11,7 @@ from kcheck.semantics.access import Address, address
 from kcheck.semantics.decode import Builder, Decoder, under
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.memory_builders import gather, scatter
+from kcheck.semantics.races import Races
 from kcheck.semantics.values import UNSIGNED, Int, Unsupported, either
 
 
@@ -52,9 +53,12 @@ def _copy(m: Machine, target: Address, source: Address, size: int, given: int) -
         unit = 4
     if given % unit:
         raise Unsupported("cp.async", f"a source size of {given} bytes")
-    values: list[Any] = gather(m, source, unit, given // unit, size) if given else []
+    values: list[Any] = []
+    if given:
+        values = gather(m, source, unit, given // unit, size, watch=Races.issue_read)
     zero = Int(np.zeros(1, UNSIGNED[unit]))
-    scatter(m, target, unit, size // unit, values + [zero] * ((size - given) // unit))
+    values += [zero] * ((size - given) // unit)
+    scatter(m, target, unit, size // unit, values, watch=Races.issue_write)
 
 
 def _unit(m: Machine, source: Address) -> int:
@@ -65,4 +69,30 @@ def _unit(m: Machine, source: Address) -> int:
     return 4
 
 
-COPY_BUILDERS: dict[str, Builder] = {"cp.async": _cp_async}
+def _commit(d: Decoder, instr: Instr, slots: dict[str, str]) -> Step:
+    def run(m: Machine) -> None:
+        if m.races is not None:
+            m.races.copies.commit()
+
+    return run
+
+
+def _wait(d: Decoder, instr: Instr, slots: dict[str, str]) -> Step:
+    left: int | None = None
+    if instr.operands:
+        if not isinstance(instr.operands[0], Imm):
+            raise Unsupported("operand", "the groups of cp.async.wait_group must be a literal")
+        left = instr.operands[0].value
+
+    def run(m: Machine) -> None:
+        if m.races is not None:
+            m.races.copies.wait(left)
+
+    return run
+
+
+COPY_BUILDERS: dict[str, Builder] = {
+    "cp.async": _cp_async,
+    "cp.async.commit": _commit,
+    "cp.async.wait": _wait,
+}

@@ -40,7 +40,7 @@ GuardBuilder = Callable[["Decoder", Instr, Step], Guarded]
 # what ends a block: says which block is next, or where the lanes go
 End = Callable[[Machine], Outcome]
 # instructions that end a block without being branches
-_BARRIERS = ("bar.sync", "bar.warp")
+_BARRIERS = ("bar.sync", "bar.warp", "bar.red")
 _EXITS = ("ret", "exit", "trap")
 
 
@@ -368,7 +368,9 @@ def _arrival(decoder: Decoder, instr: Instr, name: str, follow: int) -> End:
     found = match(instr.opcode)
     if found is None or not found.form.least <= len(instr.operands) <= len(found.form.roles):
         raise Unsupported(instr.name, f"{len(instr.operands)} operands")
-    slots = [decoder.integer(op, 4) for op in instr.operands]
+    ops = instr.operands
+    vote = _vote(decoder, instr, found.slots["op"]) if name == "bar.red" else None
+    slots = [decoder.integer(op, 4) for op in (ops[1:-1] if vote else ops)]
     aligned = instr.opcode[0] == "bar" or "aligned" in instr.opcode
     reason = "undefined.mask" if name == "bar.warp" else "undefined.barrier"
 
@@ -380,7 +382,21 @@ def _arrival(decoder: Decoder, instr: Instr, name: str, follow: int) -> End:
             passed = m.barriers.warp(numbers[0], follow)
         else:
             ident, *count = (n.astype(np.int64) for n in numbers)
+            if vote is not None:
+                vote(m)
             passed = m.barriers.sync(ident, count[0] if count else None, follow, aligned)
         return [] if passed is None else passed
 
     return arrive
+
+
+def _vote(decoder: Decoder, instr: Instr, op: str) -> Step:
+    """What the group says at a barrier.red."""
+    target = decoder.dest(instr.operands[0])
+    slot, negated = decoder.predicate(instr.operands[-1])
+
+    def vote(m: Machine) -> None:
+        b = m.concrete(m.regs[slot], "vote")
+        m.barriers.votes.cast(op, target, ~b if negated else b)
+
+    return vote

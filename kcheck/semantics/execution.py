@@ -17,6 +17,7 @@ from kcheck.semantics.builders import BUILDERS
 from kcheck.semantics.decode import decode
 from kcheck.semantics.machine import BudgetError, Fault, Machine
 from kcheck.semantics.memory import Memory
+from kcheck.semantics.races import Race
 from kcheck.semantics.symbolic import guarded_symbolically
 from kcheck.semantics.values import Unsupported
 
@@ -52,6 +53,8 @@ class Execution:
     ctas: list[int]
     instructions: int
     origins: dict[int, int]
+    races: list[Race]
+    same_value: dict[int, int]
 
     def tensor(self, name: str) -> Tensor:
         """The launch's buffer of a name."""
@@ -78,18 +81,23 @@ def execute(
     batch: int = BATCH,
     reals: Reals[Any] | None = None,
     watch: tuple[str, int] | None = None,
+    races: bool = False,
+    strict: bool = False,
 ) -> Execution:
     """Run the grid (or these CTAs) with inputs from the domain.
 
     `reals`: share constants with another run over the same domain. `watch`: a tensor and a flat
-    element whose writers (CTAs) are to be noted in its memory.
+    element whose writers (CTAs) are to be noted in its memory. `races`: look for races; `strict`:
+    lanes of one instruction that store equal values to one address have one.
     Raises Refused for what is not supported, and what the domain raises.
     """
     chosen = _ctas(launch) if ctas is None else ctas
     reals = Reals(domain) if reals is None else reals
     reals.origins = {}
     try:
-        machine = Machine(kernel, launch, reals)
+        machine = Machine(kernel, launch, reals, races=races)
+        if machine.races is not None:
+            machine.races.strict = strict
         machine.program = decode(machine, BUILDERS, guarded_symbolically)
     except Unsupported as error:
         raise Refused(error.form, error.message, kernel.code[0]) from error
@@ -115,4 +123,6 @@ def execute(
         chosen,
         machine.executed,
         machine.reals.origins,
+        [] if machine.races is None else list(machine.races.found.values()),
+        {} if machine.races is None else machine.races.same_value,
     )

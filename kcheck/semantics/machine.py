@@ -20,6 +20,7 @@ from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.barriers import Barriers
 from kcheck.semantics.codec import Codec
 from kcheck.semantics.convert import Conversions
+from kcheck.semantics.races import Races
 from kcheck.semantics.regions import Regions
 from kcheck.semantics.special import special
 from kcheck.semantics.values import Bool
@@ -78,7 +79,9 @@ class Program:
 class Machine(Conversions):
     """One kernel under one launch; `run` executes a batch of CTAs."""
 
-    def __init__(self, kernel: Kernel, launch: Launch, reals: Reals[Any]) -> None:
+    def __init__(
+        self, kernel: Kernel, launch: Launch, reals: Reals[Any], *, races: bool = False
+    ) -> None:
         self.kernel = kernel
         self.launch: Launch = launch
         self.reals = reals
@@ -96,6 +99,7 @@ class Machine(Conversions):
         # threads of a CTA, padded to whole warps; the padding never lives
         self.threads: int = (launch.threads + WARP - 1) // WARP * WARP
         self.program = Program([], [])
+        self.races = Races(self) if races else None
         self.lanes = 0
         self.lane: NDArray[np.int64] = np.zeros(0, np.int64)
 
@@ -119,6 +123,8 @@ class Machine(Conversions):
         self.alive = alive
         self.ready: dict[int, Bool] = {0: alive.copy()}
         self.barriers = Barriers(self)
+        if self.races is not None:
+            self.races.begin()
         with np.errstate(all="ignore"):
             self._schedule()
 
@@ -172,6 +178,8 @@ class Machine(Conversions):
 
     def exit(self, lanes: Bool) -> None:
         """The lanes are done."""
+        if self.races is not None:
+            self.races.exited(lanes)
         self.alive = self.alive & ~lanes
 
     # faults

@@ -6,6 +6,7 @@ an f32 unit can't be read (`unsupported.reinterpret`), half of concrete bits can
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -362,8 +363,20 @@ class Memory:
         total.fmt = fmt
         self._write(cells, size, total)
 
-    def add_bits(self, cell: Cells, size: int, value: Int, mask: Bool | None) -> None:
-        """Atomically add integers to cells; cells may repeat. Undefined ones absorb."""
+    def update(
+        self,
+        cell: Cells,
+        size: int,
+        value: Int,
+        mask: Bool | None,
+        apply: Callable[[Array, Array, Array], None],
+        signed: bool,
+    ) -> None:
+        """Atomically update integers; cells may repeat. Undefined ones absorb.
+
+        `apply` gets the numbers of the distinct cells, the place of each lane's cell among them,
+        and the lanes' operands, and changes the numbers.
+        """
         if mask is not None:
             cell = cell[mask]
         if not len(cell):
@@ -376,10 +389,11 @@ class Memory:
         value = written_lanes(self.reals, value, mask, len(cell))
         gone = either(old.u, value.u)
         self._write(cell, size, Int(old.a))
-        bits = self._bits()
-        np.add.at(bits, cell, value.a.astype(np.uint64))
-        if size < 8:
-            bits[cell] &= np.uint64((1 << 8 * size) - 1)
+        kind = np.dtype(f"{'i' if signed else 'u'}{size}")
+        cells, first, index = np.unique(cell, return_index=True, return_inverse=True)
+        numbers = np.broadcast_to(old.a, cell.shape)[first].view(kind)
+        apply(numbers, index, value.a.view(kind))
+        self._bits()[cells] = numbers.view(UNSIGNED[size]).astype(np.uint64)
         if gone is not None and self.meta is not None:
             self.meta[cell[gone]] = code(UNDEFINED, size)
 

@@ -15,10 +15,13 @@ from kcheck.semantics.access import Address, Place, address, resolve
 from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.move_builders import choose, type_size
+from kcheck.semantics.races import Races
+from kcheck.semantics.same_value import same_instruction
 from kcheck.semantics.units import undefined
 from kcheck.semantics.values import (
     FMT_BYTES,
     UNSIGNED,
+    Bool,
     Int,
     Packed,
     Unstable,
@@ -26,6 +29,8 @@ from kcheck.semantics.values import (
 )
 
 Slots = dict[str, str]
+Watch = Callable[[Races, Place, int], None]
+WatchStore = Callable[[Races, Place, int], "Bool | None"]
 # a scalar parameter is a number of its format
 ROUNDED: dict[str, Callable[[float], Any]] = {"f32": np.float32, "f16": np.float16}
 
@@ -59,21 +64,34 @@ def _ld(d: Decoder, instr: Instr, slots: Slots) -> Step:
             return _constants(dsts, constant)
     at = address(d, source, space)
     size, count = type_size(t), len(items)
+    watch = Races.read_nc if "nc" in instr.opcode else Races.read
 
     def run(m: Machine) -> None:
-        values = gather(m, at, size, count)
+        values = gather(m, at, size, count, watch=watch)
         for dst, x, register in zip(dsts, values, registers, strict=True):
             put(m, dst, _extend(m, x, t, register or size))
 
     return run
 
 
-def gather(m: Machine, at: Address, size: int, count: int, align: int = 0) -> list[Any]:
+def gather(
+    m: Machine,
+    at: Address,
+    size: int,
+    count: int,
+    align: int = 0,
+    *,
+    watch: Watch | None = Races.read,
+) -> list[Any]:
     """`count` registers of `size` bytes from each lane's address; faulty lanes are undefined.
 
-    `align`: of the address in bytes; by default the bytes of the access.
+    `align`: of the address in bytes; by default the bytes of the access. `watch`: what tells the
+    monitor of races (None: nothing).
     """
     places = resolve(m, at, size * count, align or size * count, write=False)
+    if m.races is not None and watch is not None:
+        for place in places:
+            watch(m.races, place, size * count)
     if len(places) == 1 and places[0].mask is m.mask:
         return _fetch(places[0], size, count)
     values: list[Any] = [undefined(size)] * count
@@ -180,13 +198,28 @@ def _st(d: Decoder, instr: Instr, slots: Slots) -> Step:
     return run
 
 
-def scatter(m: Machine, at: Address, size: int, count: int, values: list[Any]) -> None:
-    """Store registers at each lane's address."""
+def scatter(
+    m: Machine,
+    at: Address,
+    size: int,
+    count: int,
+    values: list[Any],
+    *,
+    watch: WatchStore = Races.write,
+) -> None:
+    """Store registers at each lane's address. `watch`: what tells the monitor of races.
+
+    It returns the cells to which several lanes of the instruction stored, or None.
+    """
     for place in resolve(m, at, size * count, size * count, write=True):
         memory = place.region.memory
         if size < memory.granule:
             raise Unsupported("reinterpret", f"{size} bytes are stored into wider elements")
         note_writers(m, place, size * count)
+        if m.races is not None:
+            clash = watch(m.races, place, size * count)
+            if clash is not None:
+                same_instruction(m, place, size, values, clash)
         memory.save(place.cell, size, values, place.mask)
 
 
@@ -200,40 +233,6 @@ def note_writers(m: Machine, place: Place, nbytes: int) -> None:
     hit = hit if place.mask is None else hit & place.mask
     for lane in np.flatnonzero(hit):
         memory.writers[int(m.ctas[m.cta_of[lane]])] = (m.at, m.thread(int(lane)))
-
-
-# atomics
-
-
-def _add(d: Decoder, instr: Instr, slots: Slots) -> Step:
-    operands = instr.operands
-    target, source = operands[-2], operands[-1]
-    t = slots["type"]
-    fmt = t.removesuffix("x2")
-    at = address(d, target, slots["space"])
-    floats = fmt in FMT_BYTES
-    size = FMT_BYTES[fmt] * (2 if t.endswith("x2") else 1) if floats else type_size(t)
-    slot = d.real(source, t) if t in ("f32", "f64") else d.integer(source, size)
-    dst = d.dest(operands[0]) if len(operands) == 3 else None
-
-    def run(m: Machine) -> None:
-        for place in resolve(m, at, size, size, write=True):
-            memory, x = place.region.memory, m.regs[slot]
-            if size < memory.granule:
-                raise Unsupported("reinterpret", f"{size} bytes are added in wider elements")
-            note_writers(m, place, size)
-            if not floats:
-                memory.add_bits(place.cell, size, m.integer(x, size), place.mask)
-            elif t.endswith("x2"):
-                step = 2 // memory.granule
-                for i, half in enumerate(m.halves(x)):
-                    memory.add(place.cell + i * step, 2, m.real(half, fmt), place.mask)
-            else:
-                memory.add(place.cell, size, m.real(x, fmt), place.mask)
-        if dst is not None:
-            put(m, dst, Unstable("the old value of an atomic", m.at))
-
-    return run
 
 
 def _nothing(d: Decoder, instr: Instr, slots: Slots) -> Step:
@@ -265,10 +264,6 @@ def _unstable(what: str) -> Builder:
 MEMORY_BUILDERS: dict[str, Builder] = {
     "ld": _ld,
     "st": _st,
-    "atom.add": _add,
-    "red.add": _add,
-    "cp.async.commit": _nothing,
-    "cp.async.wait": _nothing,
     "prefetch": _nothing,
     "fence": _nothing,
     "nanosleep": _nothing,

@@ -193,6 +193,7 @@ class Regions:
         """Fresh shared and local memory for a batch."""
         g = self.granule
         shared = Memory(self.reals, self.codec, max(ctas * self.shared_bytes // g, 1), g)
+        self.shared_memory = shared
         local = Memory(self.reals, self.codec, max(lanes * self.local_bytes // g, 1), g)
         for region in self.items:
             if region.space in ("shared", "local"):

@@ -103,7 +103,7 @@ def _store(d: Decoder, instr: Instr) -> Guarded:
     def store(m: Machine, p: Pred, negated: bool) -> None:
         q = negate(m, p) if negated else p
         m.conditional = True
-        old = gather(m, at, size, count)
+        old = gather(m, at, size, count, watch=None)
         new = [
             select(m, q, narrowed(m, m.regs[s], size), o, size)
             for s, o in zip(sources, old, strict=True)

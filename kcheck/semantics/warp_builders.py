@@ -11,7 +11,7 @@ from kcheck.canon.real import Real
 from kcheck.ptx_frontend.tree import Instr, Pair, Vec
 from kcheck.semantics import fragments
 from kcheck.semantics.access import address, resolve
-from kcheck.semantics.decode import Builder, Decoder, put
+from kcheck.semantics.decode import Builder, Decoder, put, under
 from kcheck.semantics.float_builders import check_magic
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.move_builders import choose
@@ -59,6 +59,29 @@ def members(m: Machine, x: Any) -> Bool:
     return named & group
 
 
+def by_mask(slot: int, run: Step) -> Step:
+    """Run a step; where lanes of one warp name different masks, once for each mask.
+
+    Lanes that name one mask meet one another (tiles of cooperative groups do so).
+    """
+
+    def each(m: Machine) -> None:
+        masks = m.integer(m.regs[slot], 4).a
+        if len(masks) == 1:
+            run(m)
+            return
+        group = m.group()
+        rows = masks.reshape(-1, 32)
+        first = rows[np.arange(len(rows)), group.reshape(-1, 32).argmax(1)]
+        if not (group & (masks != np.repeat(first, 32))).any():
+            run(m)
+            return
+        for mask in np.unique(masks[group]):
+            under(m, group & (masks == mask), run)
+
+    return each
+
+
 def whole_warps(m: Machine, what: str) -> None:
     """An aligned instruction needs every live lane of the warp."""
     if m.mask is None:
@@ -97,7 +120,7 @@ def _shfl(d: Decoder, instr: Instr, slots: Slots) -> Step:
         if second is not None:
             put(m, second, Pred(valid, None, None, either(lane_b.u, segment.u)))
 
-    return run
+    return by_mask(mask, run)
 
 
 def shuffle_source(m: Machine, mode: str, b: Array, c: Array) -> tuple[Array, Bool]:
@@ -184,7 +207,7 @@ def _vote(d: Decoder, instr: Instr, slots: Slots) -> Step:
         result = {"all": every, "any": some, "uni": every | ~some}[mode]
         put(m, dst, Pred(np.repeat(result, 32), None, None, u))
 
-    return run
+    return by_mask(mask, run)
 
 
 # ldmatrix
@@ -208,10 +231,21 @@ def _ldmatrix(d: Decoder, instr: Instr, slots: Slots) -> Step:
         m.mask = None if here.all() else here
         places = resolve(m, at, 16, 16, write=False)
         m.mask = outer
+        if m.races is not None:
+            for place in places:
+                m.races.read_rows(place, 16, _readers(m, trans))
         for i, dst in enumerate(dsts):
             put(m, dst, _matrix(m, places, i, trans))
 
     return run
+
+
+def _readers(m: Machine, trans: bool) -> tuple[Array, Array]:
+    """Two of the lanes that get elements of the row to which each lane points."""
+    lane = m.lane % 32
+    row = lane % 8
+    first = m.lane - lane + (row // 2 if trans else 4 * row)
+    return first, first + (4 if trans else 1)
 
 
 def _matrix(m: Machine, places: list[Any], i: int, trans: bool) -> Any:

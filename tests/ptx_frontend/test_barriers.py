@@ -7,6 +7,7 @@ from kcheck.ptx_frontend.tree import Imm, Operand, Reg
 from tests.ptx_frontend.snippets import instruction, lowered
 
 R1, R2 = Reg("%r1"), Reg("%r2")
+P1, P2 = Reg("%p1"), Reg("%p2")
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,8 @@ R1, R2 = Reg("%r1"), Reg("%r2")
         ("barrier.cta.arrive %r1, %r2;", (R1, R2), "bar.arrive"),
         ("bar.warp.sync -1;", (Imm(-1),), "bar.warp"),
         ("barrier.cluster.arrive.aligned;", (), None),
-        ("bar.red.popc.u32 %r1, 0, %p1;", (R1, Imm(0), Reg("%p1")), None),
+        ("bar.red.popc.u32 %r1, 0, %p1;", (R1, Imm(0), Reg("%p1")), "bar.red"),
+        ("barrier.cta.red.and.pred %p2, 1, 64, %p1;", (P2, Imm(1), Imm(64), P1), "bar.red"),
     ],
 )
 def test_spelling(text: str, operands: tuple[Operand, ...], form: str | None) -> None:

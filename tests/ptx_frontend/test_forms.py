@@ -110,7 +110,7 @@ def test_real_opcodes_are_known(name: str) -> None:
         "mma.sync.aligned.m16n8k16.row.col.satfinite.f16.f16.f16.f16",
         "shfl.bfly.b32",
         "vote.sync.any.b32",
-        "bar.red.popc.u32",
+        "bar.red.popc.s32",
         "bra.foo",
         "ret.f32",
         "frobnicate",

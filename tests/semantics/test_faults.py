@@ -191,7 +191,7 @@ REFUSED = {
     "ex2.approx.relu.f32 %f1, %f1;": "ex2.approx.relu.f32",
     "shfl.idx.b32 %r1, %r1, 0, 31;": "shfl.idx.b32",
     "ld.global.L3::foo.u32 %r1, [%A];": "ld.global.L3::foo.u32",
-    "atom.global.max.u32 %r1, [%O], 1;": "atom.global.max.u32",
+    "atom.global.max.f32 %f1, [%O], %f1;": "atom.global.max.f32",
     "cvt.rn.bf16x2.ue8m0x2 %r1, %h1;": "cvt.rn.bf16x2.ue8m0x2",
     "trap;": "trap",
     "mov.u32 %r1, %total_smem_size;": "special",

@@ -341,3 +341,26 @@ def test_aligned_instructions_of_a_part_of_a_warp() -> None:
     kernel = kernel_of(entry(body, tensors))
     outcome, _ = fast(kernel, launch_of(tensors, 1, 64), EnclosureDomain(inputs))
     assert "undefined.convergence" in outcome.reasons
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "shfl.sync.down.b32 %r2, %r1, 3, {clamp}, %r5;",
+        "shfl.sync.bfly.b32 %r2, %r1, 4, 31, %r5;",
+        "vote.sync.ballot.b32 %r2, %p1, %r5;",
+        "redux.sync.add.u32 %r2, %r1, %r5;",
+        "and.b32 %r1, %r1, 3; match.any.sync.b32 %r2, %r1, %r5;",
+    ],
+)
+@pytest.mark.parametrize("lanes", [8, 16])
+def test_tiles_of_a_warp(text: str, lanes: int) -> None:
+    """Each tile names itself, as cooperative groups do."""
+    head = f"""
+        mov.u32 %r1, %tid.x; setp.gt.u32 %p1, %r1, 9; and.b32 %r4, %r1, {32 - lanes};
+        mov.u32 %r5, {(1 << lanes) - 1}; shl.b32 %r5, %r5, %r4;
+    """
+    body = head + text.format(clamp=(32 - lanes) << 8 | 31) + "st.global.u32 [%O], %r2; ret;"
+    outcome = body_same(body, [out("O", "u32", 64)], block=64)
+    assert outcome.stopped is None
+    assert outcome.findings == set()

@@ -1,5 +1,7 @@
 """The slow evaluator: the oracle for instructions, races and witnesses; shares no other code."""
 
+from kcheck.semantics.slow.confirm import Confirmation, confirm_race
+from kcheck.semantics.slow.conflicts import Race, Side
 from kcheck.semantics.slow.double import Double
 from kcheck.semantics.slow.enclosure import Enclosure
 from kcheck.semantics.slow.errors import (
@@ -20,15 +22,19 @@ __all__ = [
     "UNWRITTEN",
     "Ambiguous",
     "BudgetExceeded",
+    "Confirmation",
     "Double",
     "Enclosure",
     "Exact",
     "Inexact",
     "Number",
+    "Race",
     "Real",
+    "Side",
     "SlowFinding",
     "SlowMachine",
     "SlowResult",
     "Unevaluated",
     "Unsupported",
+    "confirm_race",
 ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NoReturn
 
-from kcheck.ptx_frontend.tree import Instr, Target, Vec
+from kcheck.ptx_frontend.tree import Instr, Operand, Target, Vec
 from kcheck.semantics.slow.decode import handles
 from kcheck.semantics.slow.errors import Unsupported
 from kcheck.semantics.slow.operands import ABSORB, Decoder, Slots
@@ -56,21 +58,51 @@ def _refused(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
     return step
 
 
-@handles("bar.sync", "bar.arrive")
-def _bar(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
-    barrier = decoder.load(instr.operands[0], "u32")
-    counts = [decoder.load(op, "u32") for op in instr.operands[1:]]
-    aligned = instr.opcode[0] == "bar" or "aligned" in instr.opcode
-    waits = "sync" in instr.opcode
+class _Site:
+    """A barrier instruction: whom it waits for, and how."""
 
-    def step(t: Thread) -> AtBarrier:
-        index = barrier(t)
-        count = counts[0](t) if counts else None
+    def __init__(self, decoder: Decoder, instr: Instr, operands: Sequence[Operand]) -> None:
+        self.instr = instr
+        self.barrier = decoder.load(operands[0], "u32")
+        self.counts = [decoder.load(op, "u32") for op in operands[1:]]
+        self.aligned = instr.opcode[0] == "bar" or "aligned" in instr.opcode
+
+    def arrival(self, t: Thread, waits: bool) -> AtBarrier:
+        index = self.barrier(t)
+        count = self.counts[0](t) if self.counts else None
         if index is ABSORB or count is ABSORB:
-            t.cta.find("undefined.barrier", "the barrier's id or count is undefined", instr, t)
+            message = "the barrier's id or count is undefined"
+            t.cta.find("undefined.barrier", message, self.instr, t)
             raise Stop
         if index > 15 or (count is not None and (count == 0 or count % WARP)):
             raise Unsupported("unsupported.barrier-count")
-        return AtBarrier(instr, t.pc - 1, index, count, aligned, waits)
+        return AtBarrier(self.instr, t.pc - 1, index, count, self.aligned, waits)
+
+
+@handles("bar.sync", "bar.arrive")
+def _bar(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
+    site = _Site(decoder, instr, instr.operands)
+    waits = "sync" in instr.opcode
+    return lambda t: site.arrival(t, waits)
+
+
+_REDUCTIONS: dict[str, Callable[[list[bool]], int | bool]] = {"popc": sum, "and": all, "or": any}
+
+
+@handles("bar.red")
+def _bar_red(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
+    target, *where, source = instr.operands
+    site, op = _Site(decoder, instr, where), slots["op"]
+    put = decoder.store(target, "u32" if op == "popc" else "pred")
+    predicate = decoder.load(source, "pred")
+
+    def step(t: Thread) -> AtBarrier:
+        vote = predicate(t)
+        if vote is ABSORB:
+            message = f"the predicate of {instr.name} is undefined"
+            t.cta.find("undefined.predicate", message, instr, t)
+            raise Stop
+        arrival = site.arrival(t, True)
+        return replace(arrival, vote=vote, reduce=_REDUCTIONS[op], take=put)
 
     return step

@@ -18,6 +18,7 @@ from kcheck.semantics.slow.errors import Unsupported
 from kcheck.semantics.slow.formats import BITS
 from kcheck.semantics.slow.memory import Memory, Region
 from kcheck.semantics.slow.numbers import Number
+from kcheck.semantics.slow.shadow import Log
 from kcheck.semantics.slow.units import Home, Pointer, Real, Unit
 
 STRETCH = 40
@@ -28,7 +29,10 @@ _ALIGN_DYNAMIC = 16
 
 
 class Layout:
-    """The addresses of one launch. `symbols`: name -> (state space, address in that space)."""
+    """The addresses of one launch. `symbols`: name -> (state space, address in that space).
+
+    `watched`: accesses to global memory that can be written are logged.
+    """
 
     def __init__(
         self,
@@ -36,8 +40,10 @@ class Layout:
         launch: Launch,
         inputs: Mapping[str, Sequence[Any]],
         numbers: type[Number],
+        watched: bool = False,
     ) -> None:
         self.numbers = numbers
+        self.watched = watched
         self.globals: dict[int, Region] = {}
         self.tensors: dict[str, tuple[Tensor, Region]] = {}
         self.symbols: dict[str, tuple[str, Pointer]] = {}
@@ -48,7 +54,8 @@ class Layout:
     def _new_global(self, name: str, nbytes: int, readonly: bool, space: str = "global") -> Region:
         slot = len(self.globals) + 1
         base = (slot << STRETCH) + (1 << STRETCH - 1)
-        region = Region(Home(space, name, base, base + nbytes), Memory(), base, readonly)
+        log = Log() if self.watched and not readonly else None
+        region = Region(Home(space, name, base, base + nbytes), Memory(log), base, readonly)
         self.globals[slot] = region
         return region
 

@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kcheck.launch import FLOATS, Launch, Tensor
 from kcheck.ptx_frontend.forms import match
 from kcheck.ptx_frontend.kernel import Kernel
-from kcheck.ptx_frontend.tree import Instr
+from kcheck.ptx_frontend.tree import Instr, Pair
 from kcheck.semantics.slow import (  # noqa: F401  (they fill the table of handlers)
     access,
+    atomics,
     bits,
     compare,
     control,
     convert,
+    copies,
     floats,
     integer,
     mma,
     move,
     warp,
 )
+from kcheck.semantics.slow.conflicts import Race
 from kcheck.semantics.slow.decode import decode
 from kcheck.semantics.slow.errors import Triple
+from kcheck.semantics.slow.flow import ATOMICS
+from kcheck.semantics.slow.grid import Grid
+from kcheck.semantics.slow.idioms import Idioms
 from kcheck.semantics.slow.layout import Layout, float_format
 from kcheck.semantics.slow.memory import Region
 from kcheck.semantics.slow.numbers import Number
 from kcheck.semantics.slow.operands import Decoder
-from kcheck.semantics.slow.scheduler import Scheduler
-from kcheck.semantics.slow.state import Context, Cta, Findings, SlowFinding, chance
+from kcheck.semantics.slow.races import Monitor, Who
+from kcheck.semantics.slow.state import Context, Findings, SlowFinding, Step, Thread, chance
+from kcheck.semantics.slow.strength import kinds_of
 from kcheck.semantics.slow.units import (
     UNWRITTEN,
     Real,
@@ -41,7 +48,7 @@ from kcheck.semantics.slow.units import (
 )
 
 BUDGET = 50_000_000
-_ACCESSES = frozenset({"ld", "st", "atom.add", "red.add", "cp.async"})
+_ACCESSES = frozenset({"ld", "st", "ldmatrix", "cp.async", "fence"}) | ATOMICS
 
 Output = int | Real | Undef | Unwritten
 
@@ -52,12 +59,16 @@ class SlowResult:
 
     `outputs`: per `out` and `inout` tensor one item per element of memory: an int, a `Real`,
     UNDEF, or UNWRITTEN. `findings`: capped (`seen` counts all). `steps`: instructions executed.
+    `races`: one entry per two instructions and reason, if the run was watched. `same`: index of
+    an instruction -> pairs of lanes that stored equal values to one place.
     """
 
     outputs: dict[str, list[Output]]
     findings: list[SlowFinding]
     seen: int
     steps: int
+    races: list[Race] = field(default_factory=list[Race])
+    same: dict[int, int] = field(default_factory=dict[int, int])
 
 
 class SlowMachine:
@@ -67,7 +78,8 @@ class SlowMachine:
     `numbers.of` takes for floats, ints for the rest; an `in` or `inout` tensor without an entry
     needs `values` in the launch. `numbers`: Exact, Enclosure, Double. `ctas`: linear indices, x
     fastest; all by default. `seed`: None runs threads and CTAs in order; else a random schedule
-    that barriers allow. `budget`: instructions in all.
+    that barriers allow. `budget`: instructions in all. `races`: watch for races. `first`: the
+    (CTA, thread) that runs whenever it can, and the one that runs only if no other can.
 
     `run` raises Unsupported, Ambiguous, Inexact, BudgetExceeded (all `Unevaluated`), and the
     constructor LaunchError if launch, kernel and inputs don't fit.
@@ -83,34 +95,55 @@ class SlowMachine:
         ctas: Iterable[int] | None = None,
         seed: int | None = None,
         budget: int = BUDGET,
+        races: bool = False,
+        first: tuple[Who, Who] | None = None,
     ) -> None:
-        layout = Layout(kernel, launch, inputs, numbers)
-        self.context = Context(kernel, launch, numbers, layout, Findings(), {})
+        idioms = Idioms(kernel)
+        kinds = kinds_of(kernel, idioms)
+        monitor = Monitor(kernel, launch, kinds, frozenset(first or ())) if races else None
+        layout = Layout(kernel, launch, inputs, numbers, races)
+        aggregates = frozenset(pc for pc, i in idioms.found.items() if i.name == "aggregate")
+        self.context = Context(
+            kernel,
+            launch,
+            numbers,
+            layout,
+            Findings(),
+            kinds,
+            budget,
+            chance(seed),
+            aggregates,
+            monitor,
+        )
         self.budget = budget
-        self.chance = chance(seed)
         self.ctas = list(range(launch.ctas) if ctas is None else ctas)
+        self.first = first
         self.decoder = Decoder(self.context)
         self.steps = [decode(self.decoder, instr) for instr in kernel.code]
+        if monitor is not None:
+            for pc in {pc for idiom in idioms.found.values() for pc in idiom.compares}:
+                self.steps[pc] = _compared(self.decoder, monitor, pc, self.steps[pc])
         self.accesses = [_is_access(instr) for instr in kernel.code]
 
     def run(self) -> SlowResult:
-        """Run the CTAs one after another."""
-        if self.chance:
-            self.chance.shuffle(self.ctas)
-        used = 0
-        for index in self.ctas:
-            cta = Cta(self.context, index, len(self.decoder.slots))
-            left = self.budget - used
-            scheduler = Scheduler(cta, self.steps, self.accesses, left, self.chance)
-            scheduler.run()
-            used += scheduler.used
+        """Run the CTAs one after another; those that wait for others have turns."""
+        slots = len(self.decoder.slots)
+        Grid(self.context, self.ctas, slots, self.steps, self.accesses, self.first).run()
         outputs = {
             name: self._output(tensor, region)
             for name, (tensor, region) in self.context.layout.tensors.items()
             if tensor.role != "in"
         }
         findings = self.context.findings
-        return SlowResult(outputs, findings.kept, findings.seen, used)
+        monitor = self.context.monitor
+        return SlowResult(
+            outputs,
+            findings.kept,
+            findings.seen,
+            self.budget - self.context.left,
+            list(monitor.races.values()) if monitor else [],
+            monitor.same if monitor else {},
+        )
 
     def _output(self, tensor: Tensor, region: Region) -> list[Output]:
         count = tensor.elements
@@ -154,3 +187,17 @@ class SlowMachine:
 def _is_access(instr: Instr) -> bool:
     found = match(instr.opcode)
     return found is not None and found.form.name in _ACCESSES
+
+
+def _compared(decoder: Decoder, monitor: Monitor, pc: int, step: Step) -> Step:
+    """A comparison that tells the monitor whether the values were equal."""
+    instr = monitor.code[pc]
+    target = instr.operands[0]
+    load = decoder.load(target.first if isinstance(target, Pair) else target, "pred")
+    wanted = "eq" in instr.opcode
+
+    def watched(t: Thread) -> None:
+        step(t)
+        monitor.compared(t, pc, load(t) is wanted)
+
+    return watched

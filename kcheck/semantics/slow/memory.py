@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kcheck.semantics.slow.units import UNDEF, Home, Unit, concat, slice_bits
+
+if TYPE_CHECKING:
+    from kcheck.semantics.slow.shadow import Log
 
 WIDEST = 8  # bytes of the widest cell
 
 
 class Memory:
-    """Cells by byte address; a cell never written reads as Undef."""
+    """Cells by byte address; a cell never written reads as Undef.
 
-    def __init__(self) -> None:
+    `log`: the accesses that a monitor saw, or None where nobody watches.
+    """
+
+    def __init__(self, log: Log | None = None) -> None:
         self.cells: dict[int, tuple[Unit, int]] = {}
+        self.log = log
 
     def read(self, at: int, nbytes: int) -> Unit:
         """The unit of `nbytes` bytes at an address."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from kcheck.semantics.slow.copies import perform_all, perform_one
 from kcheck.semantics.slow.errors import BudgetExceeded, Unevaluated, Unsupported
 from kcheck.semantics.slow.report import deadlock
 from kcheck.semantics.slow.state import (
     DONE,
     PREEMPTED,
+    SPINNING,
     WARP,
     AtBarrier,
     AtMeeting,
@@ -22,14 +24,23 @@ from kcheck.semantics.slow.state import (
 )
 
 PREEMPT_CHANCE = 0.25
+COPY_CHANCE = 0.3  # that an open copy is done before a thread is chosen, in a random schedule
+SPINS = 64  # times that threads of a CTA may spin before other CTAs have a turn
+TURN = 32  # choices of a thread before other CTAs may have a turn, in a random schedule
 
 Key = tuple[object, ...]
+Reduce = Callable[[list[bool]], Any] | None
+Rank = Callable[[Thread], int]
 
 
 @dataclass
 class Barrier:
-    """One generation of a named barrier: `arrived` warps, of which some wait."""
+    """One generation of a named barrier: `arrived` warps, of which some wait.
 
+    `reduce`: of all its arrivals, or None.
+    """
+
+    reduce: Reduce
     count: int | None = None
     arrived: int = 0
     waiting: list[int] = field(default_factory=list[int])
@@ -48,23 +59,28 @@ class Warp:
 
 
 class Scheduler:
-    """Runs the threads of a CTA, one at a time, in order or at random."""
+    """Runs the threads of a CTA, one at a time, in order or at random.
+
+    `rank`: the thread of the least rank goes first, whenever it can run.
+    """
 
     def __init__(
         self,
         cta: Cta,
         steps: Sequence[Step],
         accesses: Sequence[bool],
-        budget: int,
-        chance: random.Random | None,
+        rank: Rank | None = None,
     ) -> None:
         self.cta = cta
+        self.context = cta.context
         self.code = cta.context.kernel.code
         self.steps = steps
         self.accesses = accesses
-        self.budget = budget
-        self.chance = chance
-        self.used = 0
+        self.chance = cta.context.chance
+        self.monitor = cta.context.monitor
+        self.rank = rank
+        self.spinners: set[Thread] = set()  # since the last progress
+        self.progress = 0
         self.barriers: dict[int, Barrier] = {}
         self.warps: list[Warp] = []
         for i in range(0, len(cta.threads), WARP):
@@ -72,24 +88,49 @@ class Scheduler:
             self.warps.append(Warp(lanes, (1 << len(lanes)) - 1))
         self.ready = list(reversed(cta.threads))
 
-    def run(self) -> None:
-        """Until all threads have exited; a deadlock is a finding."""
+    def run(self, alone: bool = True) -> bool:
+        """Until all threads have exited (True), or until the others should have a turn (False).
+
+        `alone`: there are no others. A deadlock is a finding.
+        """
+        spins = turns = 0
         try:
             while self.ready:
-                at = self.chance.randrange(len(self.ready)) if self.chance else -1
-                self.ready[at], self.ready[-1] = self.ready[-1], self.ready[at]
-                t = self.ready.pop()
-                self._took(t, self._advance(t))
+                if self.chance and self.cta.copies and self.chance.random() < COPY_CHANCE:
+                    perform_one(self.cta)
+                t = self._choose()
+                signal = self._advance(t)
+                self._took(t, signal)
+                turns += 1
+                spins += signal is SPINNING
+                if spins > SPINS or (not alone and self.chance and turns >= TURN):
+                    return False
         except Stop:
-            return
+            return True
         stuck = [t for warp in self.warps for t in warp.live.values()]
         if stuck:
             deadlock(self.cta, stuck)
+        perform_all(self.cta)
+        return True
+
+    def spins(self) -> bool:
+        """Does every thread that could run only read again and again what it knows?"""
+        return self.progress == self.context.progress and self.spinners.issuperset(self.ready)
+
+    def _choose(self) -> Thread:
+        ready = self.ready
+        at = -1
+        if self.rank is not None:
+            at = min(range(len(ready)), key=lambda i: self.rank(ready[i]))  # type: ignore[misc]
+        elif self.chance:
+            at = self.chance.randrange(len(ready))
+        ready[at], ready[-1] = ready[-1], ready[at]
+        return ready.pop()
 
     def _advance(self, t: Thread) -> Signal:
         steps, count = self.steps, len(self.steps)
-        left = self.budget - self.used
-        start = left
+        context = self.context
+        left = context.left
         pc = t.pc
         try:
             while left:
@@ -108,13 +149,24 @@ class Scheduler:
             error.locate(self.code[pc], t.tid, self.cta.index)
             raise
         finally:
-            self.used += start - left
+            context.left = left
 
     def _took(self, t: Thread, signal: Signal) -> None:
         warp = self.warps[t.warp]
+        if signal is SPINNING:
+            self.ready.insert(0, t)
+            if self.progress != self.context.progress:
+                self.spinners.clear()
+                self.progress = self.context.progress
+            if self.context.kinds[t.pc - 1].is_part_of("wait"):
+                self.spinners.add(t)
+            return
+        self.spinners.discard(t)
         if signal is PREEMPTED:
             self.ready.append(t)
         elif signal is DONE:
+            t.exited = True
+            self.context.progress += 1
             del warp.live[t.lane]
             warp.alive ^= 1 << t.lane
             for key in list(warp.meetings):
@@ -145,6 +197,8 @@ class Scheduler:
         del warp.meetings[key]
         order = sorted(meeting)
         lane = order[0]
+        if self.monitor is not None and meeting[lane].instr.opcode[0] == "bar":
+            self.monitor.warp_barrier([warp.live[lane] for lane in order])
         try:
             given = {}
             for lane in order:
@@ -167,22 +221,41 @@ class Scheduler:
         warp = self.warps[index]
         arrival = None if warp.counted else _arrival(warp)
         if arrival is not None:
-            barrier = self.barriers.setdefault(arrival.barrier, Barrier(arrival.count))
-            if barrier.count != arrival.count:
-                raise _misfit(arrival, next(iter(warp.live.values())))
-            barrier.arrived += 1
-            if arrival.waits:
-                warp.counted = True
-                barrier.waiting.append(index)
-            else:
-                self._resume(warp.live.values())
+            self._count(index, warp, arrival)
         for key, barrier in list(self.barriers.items()):
             if self._complete(barrier):
                 del self.barriers[key]
-                for waiting in barrier.waiting:
-                    self.warps[waiting].counted = False
-                lanes = (self.warps[w].live.values() for w in barrier.waiting)
-                self._resume(t for threads in lanes for t in threads)
+                self._release(key, barrier)
+
+    def _count(self, index: int, warp: Warp, arrival: AtBarrier) -> None:
+        new = Barrier(arrival.reduce, arrival.count)
+        barrier = self.barriers.setdefault(arrival.barrier, new)
+        if (barrier.count, barrier.reduce) != (arrival.count, arrival.reduce):
+            raise _misfit(arrival, next(iter(warp.live.values())))
+        barrier.arrived += 1
+        lanes = list(warp.live.values())
+        if self.monitor is not None:
+            self.monitor.arrive(arrival.barrier, lanes)
+        if arrival.waits:
+            warp.counted = True
+            barrier.waiting.append(index)
+        else:
+            self._resume(lanes)
+
+    def _release(self, key: int, barrier: Barrier) -> None:
+        lanes = [t for w in barrier.waiting for t in self.warps[w].live.values()]
+        for waiting in barrier.waiting:
+            self.warps[waiting].counted = False
+        if self.monitor is not None:
+            whole = len(lanes) == sum(len(warp.live) for warp in self.warps)
+            self.monitor.complete(self.cta, key, lanes, whole)
+        if barrier.reduce is not None:
+            arrivals = [(t, t.wait) for t in lanes if isinstance(t.wait, AtBarrier)]
+            result = barrier.reduce([wait.vote for _, wait in arrivals])
+            for t, wait in arrivals:
+                if wait.take is not None:
+                    wait.take(t, result)
+        self._resume(lanes)
 
     def _complete(self, barrier: Barrier) -> bool:
         if barrier.count is not None:
@@ -199,7 +272,9 @@ def _arrival(warp: Warp) -> AtBarrier | None:
     for wait in waits:
         if not isinstance(wait, AtBarrier):
             return None
-        if (wait.barrier, wait.count, wait.waits) != (first.barrier, first.count, first.waits):
+        if (wait.barrier, wait.count) != (first.barrier, first.count):
+            return None
+        if (wait.waits, wait.reduce) != (first.waits, first.reduce):
             return None
         if wait.aligned and wait.pc != first.pc:
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kcheck.launch import Launch
 from kcheck.ptx_frontend.kernel import Kernel
@@ -14,7 +14,13 @@ from kcheck.semantics.slow.errors import Triple
 from kcheck.semantics.slow.layout import Layout
 from kcheck.semantics.slow.memory import Memory
 from kcheck.semantics.slow.numbers import Number
+from kcheck.semantics.slow.shadow import Log
 from kcheck.semantics.slow.units import UNDEF, Unit
+
+if TYPE_CHECKING:
+    from kcheck.semantics.slow.copies import Copy
+    from kcheck.semantics.slow.races import Monitor
+    from kcheck.semantics.slow.strength import Kind
 
 WARP = 32
 PER_PLACE = 16  # findings kept of one reason at one instruction
@@ -53,19 +59,35 @@ class Findings:
 
 @dataclass
 class Context:
-    """What all threads of a run share."""
+    """What all threads of a run share.
+
+    `kinds`: of accesses by instruction index. `left`: instructions of the budget that are left.
+    `chance`: None for the schedule in order. `aggregates`: activemask that only serve an
+    aggregate. `progress`: goes up with every store and exit.
+    """
 
     kernel: Kernel
     launch: Launch
     numbers: type[Number]
     layout: Layout
     findings: Findings
-    undef_stores: dict[tuple[str, int], tuple[Instr, Triple, Triple]]
+    kinds: dict[int, Kind]
+    left: int
+    chance: random.Random | None
+    aggregates: frozenset[int]
+    monitor: Monitor | None = None
+    progress: int = 0
+    undef_stores: dict[tuple[str, int], tuple[Instr, Triple, Triple]] = field(
+        default_factory=dict[tuple[str, int], "tuple[Instr, Triple, Triple]"]
+    )
 
 
 @dataclass(frozen=True)
 class AtBarrier:
-    """A thread arrives at a CTA barrier: `count` threads, or None for all; does it wait?"""
+    """A thread arrives at a CTA barrier: `count` threads, or None for all; does it wait?
+
+    `vote`: what it gives to a reduction, `reduce`: over the votes of all, `take`: its result.
+    """
 
     instr: Instr
     pc: int
@@ -73,6 +95,9 @@ class AtBarrier:
     count: int | None
     aligned: bool
     waits: bool
+    vote: bool = False
+    reduce: Callable[[list[bool]], Any] | None = None
+    take: Callable[[Thread, Any], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -104,16 +129,34 @@ class Preempted:
     """Another thread may run now."""
 
 
-Signal = AtBarrier | AtMeeting | Done | Preempted
+@dataclass(frozen=True)
+class Spinning:
+    """The thread read what it had read before: others should run first."""
+
+
+Signal = AtBarrier | AtMeeting | Done | Preempted | Spinning
 Step = Callable[["Thread"], Signal | None]
 DONE = Done()
 PREEMPTED = Preempted()
+SPINNING = Spinning()
 
 
 class Thread:
-    """One thread: registers by slot, program counter, carry flag, local memory."""
+    """One thread: registers by slot, program counter, carry flag, local memory.
 
-    __slots__ = ("carry", "cta", "lane", "linear", "local", "pc", "regs", "tid", "wait", "warp")
+    `groups`: its asynchronous copies by commit group, the open group last. `spun`: the last
+    strong load and what it gave.
+    """
+
+    __slots__ = (
+        "carry", "cta", "exited", "groups", "lane", "linear", "local", "pc", "regs", "spun", "tid",
+        "wait", "warp",
+    )  # fmt: skip
+    cta: Cta
+    linear: int
+    tid: Triple
+    lane: int
+    warp: int
 
     def __init__(self, cta: Cta, linear: int, slots: int) -> None:
         block = cta.context.launch.block
@@ -127,15 +170,19 @@ class Thread:
         self.carry: int | None = None  # None: undefined
         self.local = Memory()
         self.wait: Signal | None = None  # None while it can run
+        self.exited = False
+        self.groups: list[list[Copy]] = [[]]
+        self.spun: tuple[int, Unit] | None = None
 
 
 class Cta:
-    """One CTA: its threads and shared memory."""
+    """One CTA: its threads, shared memory, and the asynchronous copies that are not yet done."""
 
     def __init__(self, context: Context, linear: int, slots: int) -> None:
         self.context = context
         self.index = triple(linear, context.launch.grid)
-        self.shared = Memory()
+        self.shared = Memory(Log() if context.monitor else None)
+        self.copies: list[Copy] = []
         self.threads = [Thread(self, i, slots) for i in range(context.launch.threads)]
 
     def find(

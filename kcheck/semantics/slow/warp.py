@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 from kcheck.ptx_frontend.tree import Instr, Operand, Pair, Sink, Vec
@@ -102,9 +105,85 @@ def _bar_warp(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
 
 @handles("activemask")
 def _activemask(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
+    """Unstable; where only an aggregate hangs on it, every lane may run alone (DESIGN.md 5)."""
     put = decoder.store(instr.operands[0], "b32")
     unstable = Unstable(instr.name)
-    return lambda t: put(t, unstable)
+
+    def step(t: Thread) -> None:
+        alone = t.pc - 1 in t.cta.context.aggregates
+        put(t, 1 << t.lane if alone else unstable)
+
+    return step
+
+
+_REDUCTIONS: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "min": min,
+    "max": max,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+}
+
+
+@handles("redux")
+def _redux(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
+    target, source, members = instr.operands
+    kind = slots["type"].replace("b", "u")
+    put, get, mask = (
+        decoder.store(target, kind),
+        decoder.load(source, kind),
+        decoder.load(members, "u32"),
+    )
+    function = _REDUCTIONS[slots["op"]]
+
+    def outcome(values: dict[int, Any]) -> Any:
+        return ABSORB if ABSORB in values.values() else reduce(function, values.values())
+
+    return _masked(instr, mask, Exchange(get, outcome, put))
+
+
+@handles("match.any")
+def _match_any(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
+    """The lanes that hold the same value."""
+    target, source, members = instr.operands
+    kind = slots["type"].replace("b", "u")
+    put, get, mask = (
+        decoder.store(target, "u32"),
+        decoder.load(source, kind),
+        decoder.load(members, "u32"),
+    )
+
+    def take(t: Thread, values: dict[int, Any]) -> None:
+        mine = values[t.lane]
+        put(t, ABSORB if ABSORB in values.values() else _lanes_with(values, mine))
+
+    return _masked(instr, mask, Exchange(get, _all, take))
+
+
+@handles("match.all")
+def _match_all(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
+    """The mask if all lanes hold the same value, else 0."""
+    target, source, members = instr.operands
+    pair = target if isinstance(target, Pair) else Pair(target, Sink())  # type: ignore[arg-type]
+    put, put_same = decoder.store(pair.first, "u32"), decoder.store(pair.second, "pred")
+    kind = slots["type"].replace("b", "u")
+    get, mask = decoder.load(source, kind), decoder.load(members, "u32")
+
+    def take(t: Thread, values: dict[int, Any]) -> None:
+        if ABSORB in values.values():
+            put(t, ABSORB)
+            put_same(t, ABSORB)
+            return
+        same = len(set(values.values())) == 1
+        put(t, _lanes_with(values, values[t.lane]) if same else 0)
+        put_same(t, same)
+
+    return _masked(instr, mask, Exchange(get, _all, take))
+
+
+def _lanes_with(values: dict[int, Any], value: Any) -> int:
+    return sum(1 << lane for lane, other in values.items() if other == value)
 
 
 def vector(operand: Operand, count: int) -> tuple[Operand, ...]:
@@ -129,7 +208,11 @@ def _ldmatrix(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
     accessor = Accessor(decoder, instr, source, "shared", 16, False)
 
     def give(t: Thread) -> Place:
-        return accessor.place(t) if t.lane < 8 * count else None
+        place = accessor.place(t) if t.lane < 8 * count else None
+        monitor = t.cta.context.monitor
+        if place is not None and monitor is not None:
+            monitor.load(t, place[0], place[1], 16, place[2])
+        return place
 
     def take(t: Thread, rows: dict[int, Place]) -> None:
         across, along = t.lane // 4, t.lane % 4

@@ -1,0 +1,88 @@
+"""Races across CTAs, and `ld.global.nc`: both over the whole grid, in bounded memory per cell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kcheck.semantics.regions import Region
+from kcheck.semantics.shadow import MANY_CTAS, NO_CTA, Shadow, event, parts
+from kcheck.semantics.values import Array, Bool
+
+if TYPE_CHECKING:
+    from kcheck.semantics.races import Access, Races
+
+READ, WRITE = 0, 1
+
+
+class GridRaces:
+    """Accesses of other CTAs to the same cells: nothing orders them (DESIGN.md 5)."""
+
+    def __init__(self, races: Races) -> None:
+        self.races = races
+
+    def check(self, access: Access, against: int, exempt: Array | None) -> None:
+        """Compare with all accesses of kind `against` by other CTAs so far."""
+        shadow, cells, races = access.shadow, access.cells, self.races
+        owners = shadow.owners[against][cells]
+        mine = races.serial[access.lanes]
+        bad = (owners != NO_CTA) & (owners != mine)
+        if exempt is not None:
+            bad &= ~exempt
+        if not bad.any():
+            return
+        known = shadow.of_another(against, cells, mine)
+        i = int((bad & (known > 0)).argmax())
+        other, at, thread = parts(int(known.reshape(-1)[i]))
+        self._report("race.global", at, (thread, other), access, i, int(bad.sum()))
+
+    def _report(
+        self, reason: str, at: int, who: tuple[int, int] | None, access: Access, i: int, count: int
+    ) -> None:
+        """The `i`th of the access's cells is in a race with instruction `at`."""
+        cell = int(access.cells.reshape(-1)[i])
+        me = self.races.who(int(np.broadcast_to(access.lanes, access.cells.shape).reshape(-1)[i]))
+        self.races.report(reason, at, access.at, who or me, me, access, cell, count)
+
+    def short_scope(self, access: Access) -> None:
+        """CTAs of this batch that update one cell together, in a scope that covers only one."""
+        bad = access.shadow.owners[WRITE][access.cells] == MANY_CTAS
+        if bad.any():
+            cell = access.cells[bad][0]
+            lanes = np.broadcast_to(access.lanes, access.cells.shape)[access.cells == cell]
+            races, count = self.races, int(bad.sum())
+            who = races.who(int(lanes[0])), races.who(int(lanes[-1]))
+            races.report("race.global", access.at, access.at, *who, access, int(cell), count)
+
+    def _event(self, access: Access) -> Array:
+        races, lanes = self.races, access.lanes
+        made = event(races.serial[lanes] - 1, access.at, races.tid[lanes] - 1)
+        return np.broadcast_to(made, access.cells.shape)
+
+    def note(self, access: Access) -> None:
+        """Remember an access for the CTAs to come."""
+        access.shadow.note_grid(access.cells, self._event(access), access.kind, access.op)
+
+    # ld.global.nc
+
+    def read_nc(self, shadow: Shadow, region: Region, cells: Array, lanes: Array) -> None:
+        """`ld.global.nc` of cells (k, lanes)."""
+        if shadow.nc is None:
+            shadow.nc = np.zeros(shadow.n, np.int64)
+        access = self.races.access(shadow, region, cells, lanes, READ, 0)
+        self._meet(access, shadow.last[WRITE])
+        shadow.nc[cells] = self._event(access)
+
+    def write_after_nc(self, access: Access) -> None:
+        """A write to cells that `ld.global.nc` may have read."""
+        if access.shadow.nc is not None:
+            self._meet(access, access.shadow.nc)
+
+    def _meet(self, access: Access, events: Array) -> None:
+        known = events[access.cells]
+        bad: Bool = known > 0
+        if bad.any():
+            i = int(bad.argmax())
+            other, at, thread = parts(int(known.reshape(-1)[i]))
+            self._report("race.nc", at, (thread, other), access, i, int(bad.sum()))

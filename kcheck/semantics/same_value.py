@@ -1,0 +1,68 @@
+"""Lanes of one instruction that store to one address: no race if the values are equal.
+
+Every reduction of Triton over several warps does it (DESIGN.md 5): a ledger entry.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kcheck.canon.real import Real
+from kcheck.semantics.values import Array, Bool, Int, Packed
+
+if TYPE_CHECKING:
+    from kcheck.semantics.access import Place
+    from kcheck.semantics.machine import Machine
+
+
+def same_instruction(m: Machine, place: Place, size: int, values: list[Any], clash: Bool) -> None:
+    """Judge the cells (flags (k, lanes) of the place) to which several lanes stored `values`."""
+    races = m.races
+    assert races is not None
+    cells, lanes = races.cells_of(place, size * len(values))
+    row, column = np.nonzero(np.isin(cells, cells[clash]))
+    cell, lane = cells[row, column], lanes[column]
+    order = np.lexsort((lane, cell))
+    cell, lane, offset = cell[order], lane[order], row[order] * place.region.memory.granule
+    cta = lane // m.threads
+    first = np.searchsorted(cell, cell)
+    apart = cta != cta[first]
+    # per cell and CTA the first lane stands for those that store what it stores
+    leader = np.flatnonzero(np.diff(cell * len(m.ctas) + cta, prepend=-1))
+    leader = np.repeat(leader, np.diff(leader, append=len(cell)))
+    equal = offset == offset[leader]
+    for i, value in enumerate(values):
+        here = np.flatnonzero(equal & (offset // size == i))
+        equal[here] = lanes_equal(m, value, lane[here], lane[leader[here]])
+    followers = leader != np.arange(len(cell))
+    races.same_value[m.at] = races.same_value.get(m.at, 0) + int((equal & followers).sum())
+    if races.strict:
+        equal = ~followers
+    for wrong, other in ((~equal, leader), (apart, first)):
+        if wrong.any():
+            i = int(wrong.argmax())
+            who = int(lane[other[i]]), int(lane[i])
+            races.report_clash(place.region, int(cell[i]), *who, int(wrong.sum()))
+
+
+def lanes_equal(m: Machine, x: Any, a: Array, b: Array) -> Array:
+    """Does a register hold in lanes `a` what it holds in lanes `b`?"""
+    if x is None:
+        return np.ones(len(a), bool)
+    if type(x) is Int:
+        same = _at(x.a, a) == _at(x.a, b)
+        return same if x.u is None else same & (_at(x.u, a) == _at(x.u, b))
+    if type(x) is Packed:
+        return lanes_equal(m, x.lo, a, b) & lanes_equal(m, x.hi, a, b)
+    if type(x) is not Real:
+        return np.zeros(len(a), bool)
+    first, second = m.reals.take(x, a), m.reals.take(x, b)
+    ids = np.broadcast_to(m.reals.ids(first, (len(a),)) == m.reals.ids(second, (len(a),)), a.shape)
+    values = m.domain.equal(m.reals.value(first), m.reals.value(second))
+    return np.asarray(ids & np.broadcast_to(values, a.shape))
+
+
+def _at(x: Array, lanes: Array) -> Array:
+    return np.broadcast_to(x, lanes.shape) if x.size == 1 else x[lanes]

@@ -1,0 +1,428 @@
+"""Litmus programs: small kernels with the races that each has, by instruction (DESIGN.md 5).
+
+An instruction of interest ends in `// <letter>`. Thread `i` of CTA `c` has its word of shared
+memory at [s] and its element of O at [x]; A and O hold 256 words, A known ones and O zeros.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kcheck.launch import Launch, Tensor
+from tests.semantics.slow.harness import module
+
+SETUP = """
+.reg .b32 i, w, l, c, r, s, u, v; .reg .b64 x, a; .reg .pred p, q;
+.shared .align 16 .b32 t[256]; .shared .b32 f;
+mov.u32 i, %tid.x; shr.u32 w, i, 5; and.b32 l, i, 31; mov.u32 c, %ctaid.x; mov.u32 s, t;
+mad.lo.u32 s, i, 4, s; mov.u32 u, %ntid.x; mad.lo.u32 u, c, u, i; mad.wide.u32 x, u, 4, O;
+mad.wide.u32 a, i, 4, A;
+"""
+
+
+@dataclass(frozen=True)
+class Litmus:
+    """`found`: what is wrong, as `reason` and the letters of two instructions (or of one)."""
+
+    name: str
+    body: str
+    found: tuple[str, ...] = ()
+    threads: int = 64
+    ctas: int = 1
+
+    @property
+    def text(self) -> str:
+        """The module; the kernel is `k`."""
+        return module(["A", "O"], SETUP + self.body + "\nret;")
+
+    @property
+    def launch(self) -> Launch:
+        """Its launch."""
+        known = Tensor("A", "u32", (256,), "in", values=np.arange(256))
+        cleared = Tensor("O", "u32", (256,), "out", init="zero")
+        return Launch("k", (self.ctas, 1, 1), (self.threads, 1, 1), (known, cleared))
+
+    @property
+    def wanted(self) -> set[tuple[str, tuple[int, ...]]]:
+        """The reasons with the lines of both instructions."""
+        lines = {
+            line.rpartition("// ")[2]: number
+            for number, line in enumerate(self.text.splitlines(), 1)
+            if "// " in line
+        }
+        wanted = set()
+        for entry in self.found:
+            reason, letters = entry.split()
+            wanted.add((reason, tuple(sorted(lines[letter] for letter in letters))))
+        return wanted
+
+
+# the load of the word of the thread at a distance, kept in the thread's element
+OTHER = """
+xor.b32 r, i, {0}; mov.u32 s, t; mad.lo.u32 s, r, 4, s;
+ld.shared.u32 r, [s]; // B
+st.global.u32 [x], r;
+"""
+STORE = "st.shared.u32 [s], i; // A\n"
+HALVES = """
+setp.lt.u32 p, l, 16;
+@p bra L;
+bar.warp.sync 0xffff0000;
+bra M;
+L:
+bar.warp.sync 0xffff;
+M:
+"""
+APART = """
+setp.eq.u32 p, w, 0;
+@p bra L;
+bar.sync 1, 32;
+bra M;
+L:
+bar.sync 2, 32;
+M:
+"""
+LOADED = "race.read-write AB"
+
+
+def _exchange(name: str, between: str, distance: int, racy: bool, threads: int = 64) -> Litmus:
+    """A thread stores a word, and one at a distance loads it."""
+    body = STORE + between + "\n" + OTHER.format(distance)
+    return Litmus(name, body, (LOADED,) if racy else (), threads)
+
+
+BARRIERS = [
+    _exchange("nothing between", "", 1, True),
+    _exchange("full barrier", "bar.sync 0;", 33, False),
+    _exchange("full barrier by count", "bar.sync 3, 64;", 33, False),
+    _exchange("full barrier with a reduction", "barrier.red.popc.u32 r, 2, 64, 1;", 33, False),
+    _exchange("warp barrier within a warp", "bar.warp.sync -1;", 1, False),
+    _exchange("warp barrier across warps", "bar.warp.sync -1;", 32, True),
+    _exchange("a shuffle orders nothing", "shfl.sync.bfly.b32 r, i, 1, 31, -1;", 1, True),
+    _exchange("a vote orders nothing", "vote.sync.any.pred p, 1, -1;", 1, True),
+    _exchange("a fence alone orders nothing", "membar.gl;", 1, True),
+    _exchange("halves of a warp, within", HALVES, 1, False),
+    _exchange("halves of a warp, across", HALVES, 16, True),
+    _exchange("a barrier of each warp, within", APART, 1, False),
+    _exchange("a barrier of each warp, across", APART, 32, True),
+    _exchange(
+        "halves, then the whole warp", HALVES + "bar.warp.sync -1;", 16, False
+    ),
+    _exchange(
+        "through a third warp",
+        """
+        setp.eq.u32 p, w, 0; @p bra P;
+        setp.eq.u32 p, w, 1; @p bra Q;
+        bar.sync 1, 64;
+        bar.arrive 2, 64;
+        bra E;
+        P: bar.arrive 1, 64;
+        bra E;
+        Q: bar.sync 2, 64;
+        E: setp.ne.u32 p, w, 1; @p ret;
+        """,
+        32,
+        False,
+        96,
+    ),
+    Litmus(
+        "early return after the store",
+        "setp.ge.u32 p, i, 32;\n" + STORE + "@p ret;\nbar.sync 0;\n" + OTHER.format(32),
+        (LOADED,),
+    ),
+    Litmus(
+        "early return after the store, and more barriers",
+        "setp.ge.u32 p, i, 32;\n" + STORE + "@p ret;\nbar.sync 0; bar.sync 0;\n"
+        + OTHER.format(32),
+        (LOADED,),
+    ),
+    Litmus(
+        "early return after the barrier",
+        "setp.ge.u32 p, i, 32;\n" + STORE + "bar.sync 0;\n@p ret;\n" + OTHER.format(32),
+    ),
+    Litmus(
+        "early return before the store",
+        "setp.ge.u32 p, i, 32;\n@p ret;\n" + STORE + "bar.warp.sync -1;\n" + OTHER.format(1),
+    ),
+    Litmus(
+        "updates by threads that left",
+        """
+        setp.ge.u32 p, i, 32;
+        red.global.add.u32 [O], 1;
+        @p ret;
+        bar.sync 0;
+        red.global.add.u32 [O], 1;
+        """,
+    ),
+]  # fmt: skip
+
+_PRODUCER = """
+mov.u32 v, 0; setp.lt.u32 p, i, 32; @p bra C;
+P:
+{empty_wait}
+st.shared.u32 [s+-128], v; // A
+bar.arrive 1, 64; // C
+add.u32 v, v, 1; setp.lt.u32 p, v, 3; @p bra P;
+ret;
+C:
+bar.sync 1, 64; // D
+ld.shared.u32 r, [s]; // B
+{empty_arrive}
+add.u32 v, v, 1; setp.lt.u32 p, v, 3; @p bra C;
+st.global.u32 [x], r;
+"""
+_ROLES = (
+    STORE
+    + """
+setp.lt.u32 p, i, 32; @p bra C;
+bar.arrive 1, 64;
+{producer}
+C:
+bar.sync 1, 64;
+{consumer}
+E:
+"""
+)
+NAMED = [
+    Litmus(
+        "a producer and a consumer",
+        _ROLES.format(producer="ret;", consumer=OTHER.format(32)),
+    ),
+    Litmus(
+        "arriving does not acquire",
+        _ROLES.format(producer=OTHER.format(32) + "bra E;", consumer=""),
+        (LOADED,),
+    ),
+    Litmus(
+        "a store after the arrival",
+        _ROLES.format(producer="st.shared.u32 [s], 5; // C\nret;", consumer=OTHER.format(32)),
+        ("race.read-write BC",),
+    ),
+    Litmus(
+        "a producer that laps its consumer",
+        # the load may see any round; which one is a matter of the pairing
+        _PRODUCER.format(empty_wait="", empty_arrive=""),
+        ("race.barrier-pairing CC",),
+    ),
+    Litmus(
+        "a producer that waits for its consumer",
+        _PRODUCER.format(
+            empty_wait="setp.eq.u32 q, v, 0; @!q bar.sync 2, 64;",
+            empty_arrive="setp.eq.u32 q, v, 2; @!q bar.arrive 2, 64;",
+        ),
+    ),
+    Litmus(
+        "arriving twice",
+        """
+        setp.lt.u32 p, i, 32; @p bra C;
+        bar.arrive 1, 64; // A
+        bar.arrive 1, 64; // B
+        ret;
+        C:
+        bar.sync 1, 64;
+        """,
+        ("race.barrier-pairing AB",),
+    ),
+    Litmus(
+        "two pairs of warps at one barrier",
+        """
+        setp.lt.u32 p, i, 64;
+        @p bar.sync 1, 64; // A
+        @!p bar.sync 1, 64; // B
+        """,
+        ("race.barrier-pairing AB",),
+        128,
+    ),
+    Litmus(
+        "arriving, then waiting at the same barrier",
+        """
+        setp.eq.u32 p, w, 0; @p bra P;
+        bar.sync 1, 64; // A
+        bra E;
+        P: bar.arrive 1, 64;
+        E: bar.sync 1, 64; // B
+        """,
+        ("race.barrier-pairing AB",),
+    ),
+    Litmus(
+        "two pairs of warps at one barrier, in turns",
+        "setp.lt.u32 p, i, 64;\n@p bar.sync 1, 64;\nbar.sync 0;\n@!p bar.sync 1, 64;\n",
+        (),
+        128,
+    ),
+    Litmus(
+        "halves of two warps at one barrier",
+        """
+        setp.lt.u32 p, l, 16; @!p bra E;
+        st.shared.u32 [s], i; // A
+        barrier.sync 1, 32; // C
+        E:
+        @!p ret;
+        """
+        + OTHER.format(32),
+        (LOADED, "race.barrier-pairing CC"),
+    ),
+]
+
+_COPY = "cp.async.ca.shared.global [s], [a], 4; // A\n"
+_COMMIT, _WAIT = "cp.async.commit_group;\n", "cp.async.wait_group 0;\n"
+_FULL = "bar.sync 0;\n"
+_OWN = "ld.shared.u32 r, [s]; // B\nst.global.u32 [x], r;\n"
+_ASYNC = "race.async AB"
+COPIES = [
+    Litmus("own read before the wait", _COPY + _COMMIT + _OWN, (_ASYNC,)),
+    Litmus("own read after the wait", _COPY + _COMMIT + _WAIT + _OWN),
+    Litmus("own read after wait_all", _COPY + "cp.async.wait_all;\n" + _OWN),
+    Litmus("a wait before the commit", _COPY + _WAIT + _COMMIT + _OWN, (_ASYNC,)),
+    Litmus("one group may be open", _COPY + _COMMIT + "cp.async.wait_group 1;\n" + _OWN, (_ASYNC,)),
+    Litmus("an older group", _COPY + _COMMIT * 2 + "cp.async.wait_group 1;\n" + _OWN),
+    Litmus("own store", _COPY + _COMMIT + "st.shared.u32 [s], 1; // B\n", (_ASYNC,)),
+    Litmus("own store before", "st.shared.u32 [s], 1;\n" + _COPY + _COMMIT),
+    Litmus("across a barrier", _COPY + _COMMIT + "bar.sync 0;\n" + OTHER.format(32), (_ASYNC,)),
+    Litmus(
+        "the wait after the barrier",
+        _COPY + _COMMIT + "bar.sync 0;\n" + _WAIT + OTHER.format(32),
+        (LOADED,),
+    ),
+    Litmus("the wait, then the barrier", _COPY + _COMMIT + _WAIT + _FULL + OTHER.format(32)),
+    Litmus("the wait without a barrier", _COPY + _COMMIT + _WAIT + OTHER.format(1), (LOADED,)),
+    Litmus(
+        "two copies to one place",
+        _COPY + _COMMIT + _COPY.replace("A\n", "B\n") + _COMMIT,
+        (_ASYNC,),
+    ),
+    Litmus(
+        "lanes of one copy to one place",
+        "cp.async.ca.shared.global [t], [a], 4; // A\n" + _COMMIT + _WAIT,
+        ("race.async AA",),
+    ),
+    Litmus(
+        "the source of a copy is overwritten",
+        "cp.async.ca.shared.global [s], [x], 4; // A\n" + _COMMIT
+        + "st.global.u32 [x], 1; // B\n",
+        (_ASYNC,),
+    ),
+    Litmus(
+        "the source of a copy is overwritten after the wait",
+        "cp.async.ca.shared.global [s], [x], 4;\n" + _COMMIT + _WAIT + "st.global.u32 [x], 1;\n",
+    ),
+    Litmus(
+        "the source of another thread's copy is overwritten after the wait",
+        "cp.async.ca.shared.global [s], [O], 4; // A\n" + _COMMIT + _WAIT
+        + "setp.eq.u32 p, i, 5;\n@p st.global.u32 [O], 1; // B\n",
+        (LOADED,),
+    ),
+]  # fmt: skip
+
+_ONE = """
+setp.eq.u32 p, i, 0; @p st.shared.v2.u32 [t], {{0, 0}};
+bar.sync 0;
+setp.eq.u32 p, i, 0; setp.eq.u32 q, i, 32;
+@p {0} // A
+@q {1} // B
+"""
+
+
+def _at_one_cell(first: str, second: str, reason: str) -> Litmus:
+    """Two threads of different warps at one word."""
+    found = (f"{reason} AB",) if reason else ()
+    return Litmus(f"{first} {second}", _ONE.format(first, second), found)
+
+
+CELLS = [
+    _at_one_cell(first, second, reason)
+    for first, second, reason in [
+        ("st.volatile.shared.u32 [t], i;", "st.volatile.shared.u32 [t], i;", "race.unordered"),
+        ("ld.volatile.shared.u32 r, [t];", "st.volatile.shared.u32 [t], i;", "race.unordered"),
+        ("ld.shared.u32 r, [t];", "st.volatile.shared.u32 [t], i;", "race.read-write"),
+        ("ld.shared.u16 r, [t+2];", "st.shared.u8 [t+3], i;", "race.read-write"),
+        ("ld.shared.u8 r, [t+2];", "st.shared.u8 [t+3], i;", ""),
+        ("st.shared.u32 [t], i;", "st.shared.u32 [t], i;", "race.write-write"),
+        ("st.shared.u32 [t], 5;", "st.shared.u32 [t], 5;", "race.write-write"),
+        ("st.shared.u32 [t], i;", "atom.shared.add.u32 r, [t], 1;", "race.write-write"),
+        ("red.shared.add.u32 [t], 1;", "red.shared.max.u32 [t], 1;", "race.unordered"),
+        ("red.shared.add.u32 [t], 1;", "red.shared.add.u64 [t], 1;", "race.unordered"),
+        ("atom.shared.exch.b32 r, [t], 1;", "atom.shared.exch.b32 r, [t], 1;", "race.unordered"),
+        ("atom.shared.cas.b32 r, [t], 1, 2;", "red.shared.add.u32 [t], 1;", "race.unordered"),
+        ("red.shared.add.u32 [t], 1;", "ld.relaxed.gpu.shared.u32 r, [t];", "race.unordered"),
+        ("red.shared.add.u32 [t], 1;", "atom.shared.add.u32 r, [t], 1;", ""),
+        ("red.shared.add.u32 [t], 1;", "red.shared.add.s32 [t], 1;", ""),
+        ("red.shared.or.b32 [t], 1;", "red.shared.or.b32 [t], 2;", ""),
+    ]
+]
+_SAME = "mad.wide.u32 x, i, 4, O;\n"
+LANES = [
+    Litmus("equal values", "st.shared.u32 [t], 5;"),
+    Litmus("equal values, volatile", "st.volatile.shared.u32 [t], 5;"),
+    Litmus("other values", "st.shared.u32 [t], i; // A", ("race.write-write AA",)),
+    Litmus("other values, volatile", "st.volatile.shared.u32 [t], i; // A", ("race.unordered AA",)),
+    Litmus(
+        "equal values twice",
+        "st.shared.u32 [t], 5; // A\nst.shared.u32 [t], 5; // B",
+        ("race.write-write AB",),
+    ),
+    Litmus("parts of words", "mov.u32 s, t; mad.lo.u32 s, i, 2, s; st.shared.u16 [s], i;"),
+    Litmus("equal values of two CTAs", "st.global.u32 [O], 5; // A", ("race.global AA",), ctas=2),
+    Litmus(
+        "a store, an update by the same thread, an update by another",
+        """
+        setp.eq.u32 p, i, 0; setp.eq.u32 q, i, 32;
+        @p st.shared.u32 [t], 0; // A
+        @p red.shared.add.u32 [t], 1;
+        @q red.shared.add.u32 [t], 1; // B
+        """,
+        ("race.write-write AB",),
+    ),
+    Litmus(
+        "a copy's read and a store after another thread's load",
+        """
+        setp.eq.u32 p, i, 0; setp.eq.u32 q, i, 32;
+        @p ld.global.u32 r, [O]; // A
+        @q cp.async.ca.shared.global [t], [O], 4;
+        cp.async.wait_all;
+        @q st.global.u32 [O], 7; // B
+        """,
+        ("race.read-write AB",),
+    ),
+]
+GRID = [
+    Litmus("own elements", "st.global.u32 [x], i;", ctas=3),
+    Litmus("one element of all CTAs", _SAME + "st.global.u32 [x], c; // A", ("race.global AA",),
+           ctas=2),
+    Litmus("sums", _SAME + "red.global.add.u32 [x], 1;", ctas=2),
+    Litmus("sums in a CTA's scope", _SAME + "red.relaxed.cta.global.add.u32 [x], 1; // A",
+           ("race.global AA",), ctas=2),
+    Litmus("sums in the scope of the only CTA", _SAME + "red.relaxed.cta.global.add.u32 [x], 1;"),
+    Litmus(
+        "a sum is read",
+        _SAME + "red.global.add.u32 [x], 1; // A\nbar.sync 0;\nld.global.u32 r, [x]; // B",
+        ("race.global AB",),
+        ctas=2,
+    ),
+    Litmus(
+        "the first CTA clears what all sum up",
+        """
+        setp.ne.u32 p, c, 0; setp.ne.u32 q, i, 0; or.pred p, p, q;
+        @!p st.global.u32 [O], 0; // A
+        bar.sync 0;
+        @!q red.global.add.u32 [O], 1; // B
+        """,
+        ("race.global AB",),
+        ctas=2,
+    ),
+    Litmus(
+        "a byte read by ld.global.nc",
+        "st.global.u32 [x], 1; // A\nbar.sync 0;\nld.global.nc.u32 r, [O+12]; // B",
+        ("race.nc AB",),
+    ),
+    Litmus(
+        "a byte written after ld.global.nc",
+        "ld.global.nc.u32 r, [x]; // A\nst.global.u32 [x], 1; // B",
+        ("race.nc AB",),
+    ),
+    Litmus("another byte by ld.global.nc", "ld.global.nc.u32 r, [O+1000]; st.global.u32 [x], 1;"),
+]  # fmt: skip
+
+LITMUS = [*BARRIERS, *NAMED, *COPIES, *CELLS, *LANES, *GRID]

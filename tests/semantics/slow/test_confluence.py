@@ -1,0 +1,77 @@
+"""One schedule stands for all (DESIGN.md 5): random programs under random schedules."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import strategies as st
+
+from kcheck.ptx_frontend.lower import lower
+from kcheck.ptx_frontend.parser import parse
+from kcheck.semantics.slow import Double, SlowMachine, SlowResult, confirm_race
+from tests.semantics.programs import Program, programs
+
+PAIRING = "race.barrier-pairing"
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+
+def run(program: Program, seed: int | None) -> SlowResult:
+    kernel = lower(parse(program.text))
+    return SlowMachine(kernel, program.launch, program.inputs, Double, seed=seed, races=True).run()
+
+
+def pairs(result: SlowResult) -> set[tuple[tuple[int, int], str]]:
+    """The races, but for those that hang on the values stored."""
+    return {(r.lines, r.reason) for r in result.races if r.first.instr is not r.second.instr}
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=SLOW)
+@given(programs(), st.integers(0, 10**6))
+def test_the_verdict_does_not_hang_on_the_schedule(program: Program, seed: int) -> None:
+    results = [run(program, s) for s in (None, seed, seed + 1)]
+    assert not any(f.reason.startswith("deadlock") for r in results for f in r.findings)
+    assert len({bool(r.races) for r in results}) == 1
+    paired = [PAIRING in {race.reason for race in r.races} for r in results]
+    assert len(set(paired)) == 1
+    if not paired[0]:
+        assert pairs(results[0]) == pairs(results[1]) == pairs(results[2])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@given(programs(), st.integers(0, 10**6))
+def test_programs_without_races_have_one_outcome(program: Program, seed: int) -> None:
+    first = run(program, None)
+    if first.races:
+        return
+    for s in range(seed, seed + 20):
+        assert run(program, s).outputs == first.outputs
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+@given(programs())
+def test_races_are_confirmed(program: Program) -> None:
+    """Both orders of a plain race can be brought about."""
+    result = run(program, None)
+    if any(race.reason == PAIRING for race in result.races):
+        return
+    kernel = lower(parse(program.text))
+    for race in result.races[:1]:
+        found = confirm_race(kernel, program.launch, program.inputs, Double, None, race)
+        assert found
+        assert found.orders in (None, 2)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["", "race.read-write", "race.write-write", "race.unordered", "race.async", "race.global",
+     "race.nc", PAIRING],
+)  # fmt: skip
+def test_the_programs_are_of_all_kinds(reason: str) -> None:
+    """Some have no race, and every reason occurs."""
+
+    def has(program: Program) -> bool:
+        found = {race.reason for race in run(program, None).races}
+        return reason in found if reason else not found
+
+    first = settings(max_examples=600, phases=[Phase.generate], report_multiple_bugs=False)
+    find(programs(), has, settings=settings(first, suppress_health_check=SLOW, deadline=None))
