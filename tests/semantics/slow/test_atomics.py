@@ -18,7 +18,8 @@ def cell(op: str, kind: str, start: int, operand: int) -> int:
     """What a cell holds after one red, seen through a load."""
     bits = 8 * WORDS[kind]
     code = f"""
-        .shared .align 8 .b{bits} t[32]; .reg .b32 s; mov.u32 s, t; mad.lo.u32 s, idx, {bits // 8}, s;
+        .shared .align 8 .b{bits} t[32]; .reg .b32 s; mov.u32 s, t;
+        mad.lo.u32 s, idx, {bits // 8}, s;
         st.shared.b{bits} [s], a; red.shared.{op}.{kind} [s], b; ld.shared.b{bits} d, [s];
     """
     columns = {"a": (f"u{bits}", [start]), "b": (f"u{bits}", [operand])}
