@@ -127,7 +127,7 @@ def _named(draw: st.DrawFn, labels: _Labels, warps: int) -> str:
         arriving = 0
     waited_for = bin(members).count("1")
     # one count for one barrier: what mixed counts do is undefined
-    ident, count = 2 * waited_for - draw(st.integers(0, 1)), waited_for * WARP
+    ident, count = waited_for, waited_for * WARP
     skip, wait = labels.new(), labels.new()
     return f"""mov.u32 e, 1; shl.b32 e, e, w; and.b32 j, e, {members}; setp.eq.u32 p, j, 0;
 @p bra {skip};
@@ -183,7 +183,7 @@ def programs(draw: st.DrawFn) -> Program:
         elif kind == "w":
             lines.append("bar.warp.sync -1;")
         elif kind == "n":
-            lines += draw(st.lists(_named(labels, live), min_size=1, max_size=2))
+            lines += draw(st.lists(_named(labels, live), min_size=1, max_size=3))
         elif kind == "s":
             lines.append("shfl.sync.bfly.b32 e, i, 1, 31, -1; add.u32 r, r, e;")
         elif kind == "d":
