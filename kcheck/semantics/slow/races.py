@@ -148,12 +148,20 @@ class Monitor:
             state.parts.append(known.release())
             state.arrivals.append((t, instr))
 
-    def complete(self, cta: Cta, barrier: int, waiting: Sequence[Thread], whole: bool) -> None:
-        """A barrier lets its waiting threads go; `whole`: it was one of all live threads."""
+    def complete(
+        self, cta: Cta, barrier: int, waiting: Sequence[Thread], whole: bool, everyone: bool
+    ) -> None:
+        """A barrier lets its waiting threads go.
+
+        `whole`: it is one of the whole CTA. `everyone`: all live threads waited.
+        """
         state = self._generations[cta, barrier]
         together = joined(state.parts)
+        warps = {t.warp for t, _ in state.arrivals}
         for t, time, waited in state.waits:
-            if together.seen.get(self.knows(t).agent, 0) < time and not (whole and t.exited):
+            # a barrier lets no warp arrive, and no CTA pass, before lanes that will exit did so
+            gone = t.exited and (whole or t.warp in warps)
+            if not gone and together.seen.get(self.knows(t).agent, 0) < time:
                 self._pair(barrier, (t, waited), state.arrivals[-1])
         state.completed += 1
         together.seen[state.agent] = state.completed
@@ -167,7 +175,7 @@ class Monitor:
             state.waits.append((t, self.knows(t).time, _waits_at(t)))
         state.last = state.arrivals[-1]
         state.parts, state.arrivals = [], []
-        if whole:
+        if everyone:
             self._close(cta, together)
 
     def _pair(

@@ -247,8 +247,8 @@ class Scheduler:
         for waiting in barrier.waiting:
             self.warps[waiting].counted = False
         if self.monitor is not None:
-            whole = len(lanes) == sum(len(warp.live) for warp in self.warps)
-            self.monitor.complete(self.cta, key, lanes, whole)
+            everyone = len(lanes) == sum(len(warp.live) for warp in self.warps)
+            self.monitor.complete(self.cta, key, lanes, barrier.count is None, everyone)
         if barrier.reduce is not None:
             arrivals = [(t, t.wait) for t in lanes if isinstance(t.wait, AtBarrier)]
             result = barrier.reduce([wait.vote for _, wait in arrivals])
