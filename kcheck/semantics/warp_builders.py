@@ -71,6 +71,10 @@ def by_mask(slot: int, run: Step) -> Step:
             run(m)
             return
         group = m.group()
+        alien = group & (masks >> (m.lane % 32).astype(np.uint32) & 1 == 0)
+        if alien.any():  # a defect, which `members` reports
+            run(m)
+            return
         rows = masks.reshape(-1, 32)
         first = rows[np.arange(len(rows)), group.reshape(-1, 32).argmax(1)]
         if not (group & (masks != np.repeat(first, 32))).any():

@@ -18,6 +18,11 @@ ELSEWHERE = {
     "test_instructions_int": ("selp", "slct.int", "slct.float", "mov"),
     "test_instructions_memory": ("ld", "st", "cvta", "isspacep", "cp.async", "cp.async.wait"),
     "test_instructions_warp": ("shfl", "vote", "vote.ballot", "ldmatrix", "mma"),
+    "test_instructions_atomic": (
+        *("atom.op", "red.op", "atom.cas", "atom.exch"),
+        *("redux", "match.any", "match.all"),
+    ),
+    "test_votes": ("bar.red",),
     "test_instructions_control": (
         "bar.sync",
         "bar.arrive",
