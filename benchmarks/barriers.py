@@ -40,7 +40,7 @@ SCHEDULES = 3
 BUDGET = 3_000_000
 LEVELS = 3
 # kernels that the slow evaluator takes minutes for: what the lane executor says is not confirmed
-LONG = ("flash", "conv2d")
+LONG = ("flash", "conv2d", "ladders")
 
 
 @dataclass(frozen=True)
