@@ -21,7 +21,7 @@ from kcheck.confirm import (
     to_watch,
 )
 from kcheck.outputs import Comparison, read_output
-from kcheck.racing import confirm_race, race_finding
+from kcheck.racing import confirm_race, orders_memory, race_finding
 from kcheck.semantics.execution import Execution
 from kcheck.verdict import ORDER, Finding, Location, Verdict, Witness
 from kcheck.verdict import element as shown
@@ -79,6 +79,13 @@ class Judge:
             f for f, sure in found if sure is False and not f.reason.startswith("undefined.")
         ]
         findings = tuple(f for f, _ in found)
+        if contradicted and all(self._may_be_ordered(f) for f in contradicted):
+            return Verdict(
+                "undecided",
+                "unsupported.memory-order",
+                findings=findings,
+                next_steps=("--no-safety checks the values alone",),
+            )
         if contradicted:
             return Verdict(
                 "error",
@@ -93,6 +100,13 @@ class Judge:
         return Verdict(
             "undecided", f"unconfirmed.{findings[0].reason}", findings=findings, next_steps=steps
         )
+
+    def _may_be_ordered(self, finding: Finding) -> bool:
+        """Is it a race of a kernel that orders accesses by what the lane executor's monitor does
+        not know (ISA, memory consistency model), so that the slow evaluator may see no race?
+        """
+        kernels = {name: side.kernel for name, side, _ in self.sides}
+        return finding.reason.startswith("race.") and orders_memory(kernels[finding.side])
 
     def _constants(self, witness: Witness) -> Verdict:
         """All that was found is a difference that rounded literals could explain."""

@@ -26,6 +26,13 @@ _WHY = {
     "race.barrier-pairing": "whether the second arrival counts in this or the next use of the "
     "barrier depends on the schedule",
 }
+# words of opcodes that order accesses to memory; only the slow evaluator's monitor knows them
+_ORDERING = frozenset({"acquire", "release", "acq_rel", "membar", "fence", "volatile", "relaxed"})
+
+
+def orders_memory(kernel: Kernel) -> bool:
+    """Does the kernel synchronize by fences or by strong accesses?"""
+    return any(not _ORDERING.isdisjoint(instr.opcode) for instr in kernel.code)
 
 
 def race_finding(side: Subject, name: str, race: Race) -> Finding:

@@ -338,3 +338,21 @@ def test_run_refuses_wrong_inputs() -> None:
         run(text(ADD), launch=LAUNCH, inputs={"w": np.zeros(32)})
     with pytest.raises(UsageError, match="input `x` has 31 elements; expected 32"):
         run(text(ADD), launch=LAUNCH, inputs={"x": np.zeros(31)})
+
+
+@pytest.mark.parametrize("flag", ["release.gpu. acquire.gpu.", "volatile. volatile.", " "])
+def test_a_flag_between_two_ctas(flag: str) -> None:
+    """Order that only the slow evaluator knows is undecided, never an error; without it: a race."""
+    write, _, read = flag.partition(" ")
+    body = f"""
+        mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 0; @!%p1 bra W; st.global.u32 [%pA], 7;
+        st.{write}global.u32 [%pF], 1; ret;
+        W: ld.{read}global.u32 %r2, [%pF]; setp.eq.u32 %p2, %r2, 0; @%p2 bra W;
+        ld.global.u32 %r3, [%pA]; st.global.u32 [%pA+4], %r3; ret;
+    """
+    params = (out("A", "u32", 2, init="zero"), out("F", "u32", 1, init="zero"))
+    verdict = safe(entry(body, params), launch=launch_of(params, grid=2, block=1), seed=1)
+    assert verdict.verdict == ("undecided" if "acquire" in flag else "refuted")
+    wanted = "unsupported.memory-order" if "acquire" in flag else "race.global"
+    assert verdict.reason == wanted
+    assert [at.text.split(".")[0] for at in verdict.findings[0].locations] == ["st", "ld"]
