@@ -61,7 +61,7 @@ def test_races_are_confirmed(program: Program) -> None:
     for race in result.races[:1]:
         found = confirm_race(kernel, program.launch, program.inputs, Double, None, race)
         assert found
-        assert found.orders in (None, 2) or "END:" in program.text
+        assert found.orders in (None, 2) or "bra END" in program.text
 
 
 def test_the_programs_are_of_all_kinds() -> None:
