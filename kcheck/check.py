@@ -23,6 +23,7 @@ from kcheck.ledger import assumptions
 from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_launches, load_one
 from kcheck.outputs import compare
 from kcheck.proof import claim
+from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.execution import Execution, Refused, execute
 from kcheck.semantics.machine import BudgetError
 from kcheck.semantics.values import Unsupported
@@ -121,7 +122,7 @@ def ask(
 ) -> Question:
     """Load both sides and match their buffers."""
     first = load_kernel(reference, kernel)
-    second = load_kernel(subject, subject_kernel or _same_name(subject, kernel))
+    second = _load_subject(subject, subject_kernel, kernel)
     launches = load_launches((reference, subject), (first, second), launch, subject_launch)
     pairs = match_buffers(*launches, mapping)
     scalars = scalar_pairs(*launches, mapping)
@@ -145,15 +146,14 @@ def ask(
     return question
 
 
-def _same_name(subject: KernelLike, name: str | None) -> str | None:
+def _load_subject(subject: KernelLike, name: str | None, reference_name: str | None) -> Kernel:
     """`--kernel` names the subject's entry too if the subject has it."""
-    if name is None:
-        return None
-    try:
-        load_kernel(subject, name)
-    except UsageError:
-        return None
-    return name
+    if name is None and reference_name is not None:
+        try:
+            return load_kernel(subject, reference_name)
+        except UsageError:
+            pass
+    return load_kernel(subject, name)
 
 
 def _one_cta(cta: int, launches: tuple[Any, Any]) -> list[int]:

@@ -20,6 +20,7 @@ from kcheck.confirm import (
     location,
     to_watch,
 )
+from kcheck.launch import unflatten
 from kcheck.outputs import Comparison, read_output
 from kcheck.racing import confirm_race, orders_memory, race_finding
 from kcheck.semantics.execution import Execution
@@ -299,13 +300,7 @@ class Judge:
 
 def _store(side: Subject, writing: dict[int, tuple[int, tuple[int, int, int]]]) -> Location:
     cta, (at, thread) = max(writing.items())
-    grid = side.launch.grid
-    return location(
-        side.kernel,
-        at,
-        thread,
-        (cta % grid[0], cta // grid[0] % grid[1], cta // grid[0] // grid[1]),
-    )
+    return location(side.kernel, at, thread, unflatten(cta, side.launch.grid))
 
 
 def _middle(ends: tuple[float, float]) -> float:

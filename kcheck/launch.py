@@ -126,6 +126,11 @@ class Launch:
         return {tensor.name: tensor for tensor in found}
 
 
+def unflatten(flat: int, extent: tuple[int, int, int]) -> tuple[int, int, int]:
+    """The index (x, y, z) in a grid or block of the thread or CTA with a linear index."""
+    return flat % extent[0], flat // extent[0] % extent[1], flat // (extent[0] * extent[1])
+
+
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Strides in elements of a dense row-major tensor."""
     strides = [1] * len(shape)

@@ -8,10 +8,9 @@ from kcheck.canon.bound import BoundDomain
 from kcheck.canon.field import FieldDomain
 from kcheck.canon.real import Reals
 from kcheck.canon.theorem import Claim
-from kcheck.launch import Scalar, Tensor
 from kcheck.outputs import parts_of, read_output
 from kcheck.semantics.execution import Execution, execute
-from kcheck.witness import Subject
+from kcheck.witness import Subject, unknown_shapes
 
 if TYPE_CHECKING:
     from kcheck.check import FieldRun, Question
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 def claim(question: Question, run: FieldRun) -> Claim:
     """What the equality that `run` found rests on: both sides again, with degrees and supports."""
     field = FieldDomain(question.seed + run.redraws, run.trials, run.levels)
-    domain = BoundDomain(field, shapes(question))
+    domain = BoundDomain(field, unknown_shapes(question.reference, question.subject))
     reals: Reals[Any] = Reals(domain)
 
     def bounded(name: str, side: Subject) -> Execution:
@@ -41,16 +40,3 @@ def claim(question: Question, run: FieldRun) -> Claim:
         for part in parts_of(a)
     )
     return domain.claim(pairs)
-
-
-def shapes(question: Question) -> dict[str, tuple[int, ...]]:
-    """The symbolic inputs of both sides."""
-    out: dict[str, tuple[int, ...]] = {}
-    for side in (question.reference, question.subject):
-        for param in side.launch.params:
-            if isinstance(param, Tensor) and param.role != "out" and param.values is None:
-                dense = param.strides is None
-                out[param.name] = param.shape if dense else (param.elements,)
-            elif isinstance(param, Scalar) and param.value is None:
-                out[param.name] = (1,)
-    return out

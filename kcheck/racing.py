@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kcheck.confirm import SlowRuns, location
-from kcheck.launch import Launch
+from kcheck.launch import Launch, unflatten
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics.races import Race
@@ -84,11 +84,7 @@ def _short(index: Triple) -> str:
 
 def _who(launch: Launch, who: tuple[int, int]) -> tuple[Triple, Triple]:
     thread, cta = who
-    return _triple(thread, launch.block), _triple(cta, launch.grid)
-
-
-def _triple(flat: int, extent: Triple) -> Triple:
-    return flat % extent[0], flat // extent[0] % extent[1], flat // (extent[0] * extent[1])
+    return unflatten(thread, launch.block), unflatten(cta, launch.grid)
 
 
 def confirm_race(runs: SlowRuns, race: Race, strict: bool = False) -> bool | None:

@@ -6,6 +6,7 @@ with the lane executor, then has to find the same: exact rationals where it can,
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -50,15 +51,22 @@ class Subject:
         return not any(instr.opcode[0] in IRRATIONAL for instr in self.kernel.code)
 
 
-def unknown_inputs(*sides: Subject) -> dict[str, int]:
-    """Float inputs without `values:` and symbolic scalars: name -> elements."""
-    sizes: dict[str, int] = {}
+def unknown_shapes(*sides: Subject) -> dict[str, tuple[int, ...]]:
+    """Float inputs without `values:` and symbolic scalars: name -> shape; flat if not dense."""
+    shapes: dict[str, tuple[int, ...]] = {}
     for side in sides:
         for param in side.launch.params:
             if isinstance(param, Tensor) and param.role != "out" and param.values is None:
-                sizes[param.name] = param.elements
+                dense = param.strides is None
+                shapes[param.name] = param.shape if dense else (param.elements,)
             elif isinstance(param, Scalar) and param.value is None:
-                sizes[param.name] = 1
+                shapes[param.name] = (1,)
+    return shapes
+
+
+def unknown_inputs(*sides: Subject) -> dict[str, int]:
+    """The same: name -> elements, without the empty ones."""
+    sizes = {name: math.prod(shape) for name, shape in unknown_shapes(*sides).items()}
     return {name: n for name, n in sizes.items() if n}
 
 

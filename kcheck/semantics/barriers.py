@@ -27,6 +27,11 @@ BARRIERS = 16
 Numbers = NDArray[np.int64]
 
 
+def outside_own(m: Machine, masks: NDArray[np.uint32]) -> Bool:
+    """Lanes whose own bit is not in the member mask that they name."""
+    return masks >> (m.lane % 32).astype(np.uint32) & 1 == 0
+
+
 class Barriers:
     """The lanes that wait; `release` sends on those whose barrier is complete."""
 
@@ -138,8 +143,7 @@ class Barriers:
         """`bar.warp.sync`: the group waits for the lanes of its mask."""
         m = self.machine
         group = m.group()
-        own = members >> (m.lane % 32).astype(np.uint32) & 1
-        outside = group & (own == 0)
+        outside = group & outside_own(m, members)
         if outside.any():
             m.fault("undefined.convergence", outside, "a lane is not in its own mask")
         if self._together(members, group):

@@ -13,9 +13,9 @@ from kcheck.canon.real import CONST, SYM, Real
 from kcheck.ptx_frontend.tree import Instr, Operand, Pair
 from kcheck.semantics import integers
 from kcheck.semantics.decode import Builder, Decoder, put
-from kcheck.semantics.integer_builders import predicate_writer
+from kcheck.semantics.integer_builders import joined, predicate_writer
 from kcheck.semantics.machine import Machine, Step
-from kcheck.semantics.predicates import as_number, combine, negate
+from kcheck.semantics.predicates import as_number
 from kcheck.semantics.values import FMT_BYTES, MAGIC, Int, Packed, Pred, Unsupported, either
 
 Slots = dict[str, str]
@@ -207,17 +207,13 @@ def _half2_comparison(
     """The comparisons of both halves, each combined with the predicate operand."""
     fmt, cmp = slots["type"][:-2], slots["cmp"]
     a, b = (d.integer(o, 4) for o in instr.operands[1:3])
-    other = d.predicate(instr.operands[3]) if len(instr.operands) > 3 else None
+    join = joined(d, instr.operands[3:], slots.get("bool", ""))
 
     def read(m: Machine) -> tuple[Pred, Pred]:
         m.reals.at = m.at
         pairs = zip(m.halves(m.regs[a]), m.halves(m.regs[b]), strict=True)
         p, q = (compare(m, cmp, m.real(x, fmt), m.real(y, fmt)) for x, y in pairs)
-        if other is None:
-            return p, q
-        c = m.predicate(m.regs[other[0]])
-        c = negate(m, c) if other[1] else c
-        return combine(m, slots["bool"], p, c), combine(m, slots["bool"], q, c)
+        return join(m, p), join(m, q)
 
     return read
 
@@ -256,15 +252,12 @@ def _half2_set(d: Decoder, instr: Instr, slots: Slots) -> Step:
 def _float_set(d: Decoder, instr: Instr, slots: Slots) -> Step:
     fmt = slots["type"]
     a, b = (float_source(d, o, fmt) for o in instr.operands[1:3])
-    other = d.predicate(instr.operands[3]) if len(instr.operands) > 3 else None
+    join = joined(d, instr.operands[3:], slots.get("bool", ""))
     dst = d.dest(instr.operands[0])
 
     def run(m: Machine) -> None:
         p = compare(m, slots["cmp"], m.real(m.regs[a], fmt), m.real(m.regs[b], fmt))
-        if other is not None:
-            c = m.predicate(m.regs[other[0]])
-            p = combine(m, slots["bool"], p, negate(m, c) if other[1] else c)
-        put(m, dst, as_number(m, p, slots["dtype"]))
+        put(m, dst, as_number(m, join(m, p), slots["dtype"]))
 
     return run
 

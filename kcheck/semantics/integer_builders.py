@@ -230,19 +230,28 @@ def predicate_writer(
     """Writes a comparison to `p` or `p|q` (q gets its negation), combined with a predicate."""
     first = d.dest(target.first if isinstance(target, Pair) else target)
     second = d.dest(target.second) if isinstance(target, Pair) else None
-    other = d.predicate(extra[0]) if extra else None
+    join = joined(d, extra, boolean)
 
     def write(m: Machine, p: Pred) -> None:
-        both = [p] if second is None else [p, negate(m, p)]
-        if other is not None:
-            c = m.predicate(m.regs[other[0]])
-            c = negate(m, c) if other[1] else c
-            both = [combine(m, boolean, x, c) for x in both]
-        put(m, first, both[0])
-        if second is not None:
-            put(m, second, both[1])
+        opposite = None if second is None else join(m, negate(m, p))
+        put(m, first, join(m, p))
+        if second is not None and opposite is not None:
+            put(m, second, opposite)
 
     return write
+
+
+def joined(d: Decoder, extra: tuple[Operand, ...], boolean: str) -> Callable[[Machine, Pred], Pred]:
+    """Combines a comparison with the predicate operand, if there is one."""
+    if not extra:
+        return lambda m, p: p
+    slot, negated = d.predicate(extra[0])
+
+    def join(m: Machine, p: Pred) -> Pred:
+        c = m.predicate(m.regs[slot])
+        return combine(m, boolean, p, negate(m, c) if negated else c)
+
+    return join
 
 
 def predicate_logic(d: Decoder, instr: Instr, name: str) -> Step:
@@ -264,7 +273,7 @@ def _set(d: Decoder, instr: Instr, slots: Slots) -> Step:
     t = slots["type"]
     w = ops.width(t)
     a, b = d.integer(instr.operands[1], w), d.integer(instr.operands[2], w)
-    other = d.predicate(instr.operands[3]) if len(instr.operands) > 3 else None
+    join = joined(d, instr.operands[3:], slots.get("bool", ""))
     dst = d.dest(instr.operands[0])
     compare = ops.COMPARE[slots["cmp"]]
     number = "u" + t[1:] if slots["cmp"] in ("lo", "ls", "hi", "hs") else t
@@ -275,10 +284,7 @@ def _set(d: Decoder, instr: Instr, slots: Slots) -> Step:
         p = Pred(
             compare(ops.view(x.a, number), ops.view(y.a, number)), None, None, either(x.u, y.u)
         )
-        if other is not None:
-            c = m.predicate(m.regs[other[0]])
-            p = combine(m, slots["bool"], p, negate(m, c) if other[1] else c)
-        put(m, dst, as_number(m, p, slots["dtype"]))
+        put(m, dst, as_number(m, join(m, p), slots["dtype"]))
 
     return run
 

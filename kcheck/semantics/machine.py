@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck.canon.real import Reals
-from kcheck.launch import Launch
+from kcheck.launch import Launch, unflatten
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.barriers import Barriers
 from kcheck.semantics.codec import Codec
@@ -204,16 +204,8 @@ class Machine(Conversions):
 
     def thread(self, lane: int) -> tuple[int, int, int]:
         """The thread index (x, y, z) of a lane."""
-        return _unflatten(lane % self.threads, self.launch.block)
+        return unflatten(lane % self.threads, self.launch.block)
 
     def cta(self, lane: int) -> tuple[int, int, int]:
         """The CTA index (x, y, z) of a lane."""
-        return _unflatten(int(self.ctas[lane // self.threads]), self.launch.grid)
-
-
-def _unflatten(flat: int, extent: tuple[int, int, int]) -> tuple[int, int, int]:
-    return (
-        flat % extent[0],
-        flat // extent[0] % extent[1],
-        flat // (extent[0] * extent[1]),
-    )
+        return unflatten(int(self.ctas[lane // self.threads]), self.launch.grid)

@@ -11,6 +11,7 @@ from kcheck.canon.real import Real
 from kcheck.ptx_frontend.tree import Instr, Pair, Vec
 from kcheck.semantics import fragments
 from kcheck.semantics.access import address, resolve
+from kcheck.semantics.barriers import outside_own
 from kcheck.semantics.decode import Builder, Decoder, put, under
 from kcheck.semantics.float_builders import check_magic
 from kcheck.semantics.machine import Machine, Step
@@ -45,7 +46,7 @@ def members(m: Machine, x: Any) -> Bool:
         m.fault("undefined.mask", group & given.u, "the member mask is undefined")
         group = group & ~given.u
     masks = np.broadcast_to(given.a, (m.lanes,))
-    alien = group & (masks >> (m.lane % 32).astype(np.uint32) & 1 == 0)
+    alien = group & outside_own(m, masks)
     if alien.any():
         m.fault("undefined.convergence", alien, "a lane is not in its own mask")
         # whatever the rest of such a warp does is undefined too
@@ -71,13 +72,10 @@ def by_mask(slot: int, run: Step) -> Step:
             run(m)
             return
         group = m.group()
-        alien = group & (masks >> (m.lane % 32).astype(np.uint32) & 1 == 0)
-        if alien.any():  # a defect, which `members` reports
-            run(m)
-            return
         rows = masks.reshape(-1, 32)
         first = rows[np.arange(len(rows)), group.reshape(-1, 32).argmax(1)]
-        if not (group & (masks != np.repeat(first, 32))).any():
+        one = not (group & (masks != np.repeat(first, 32))).any()
+        if one or (group & outside_own(m, masks)).any():  # a defect, which `members` reports
             run(m)
             return
         for mask in np.unique(masks[group]):
