@@ -16,12 +16,13 @@ from kcheck.canon.field import FieldDomain
 from kcheck.canon.real import Reals
 from kcheck.canon.theorem import Claim, error_log2, trials_needed
 from kcheck.evaluate import evaluate
+from kcheck.exact import Proof, prove
 from kcheck.judge import Judge
 from kcheck.launch import Tensor
 from kcheck.launch_check import match_buffers, match_ledger, scalar_pairs
 from kcheck.ledger import assumptions
 from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_launches, load_one
-from kcheck.outputs import compare
+from kcheck.outputs import Comparison, compare
 from kcheck.proof import claim
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.execution import Execution, Refused, execute
@@ -64,6 +65,7 @@ class Question:
     started: float = field(default_factory=time.monotonic)
     fixed: bool = False
     strict: bool = False
+    engine: str = "auto"
 
     @property
     def compared(self) -> list[tuple[Tensor, Tensor]]:
@@ -88,6 +90,7 @@ def equivalent(
     seed: int | None = None,
     safety: bool = True,
     strict: bool = False,
+    engine: str = "auto",
     progress: Progress | None = None,
     witness_dir: Path | None = None,
 ) -> Verdict:
@@ -97,13 +100,14 @@ def equivalent(
     the file beside the PTX (the subject's: else the reference's). `mapping`: reference buffer
     name -> subject buffer name. `cta`: compare one CTA (linear index) only. `safety`: look for
     races. `strict`: lanes that store equal values to one address in one instruction have one.
+    `engine`: `field` (identity testing only), `term` (exact proofs only), or `auto`: both.
     `witness_dir`: where the input of a refutation is saved. Raises UsageError and PtxError for
     bad arguments.
     """
     question = ask(
         reference, subject, launch, subject_launch, kernel, subject_kernel, mapping, cta, seed
     )
-    question.safety, question.strict = safety, strict
+    question.safety, question.strict, question.engine = safety, strict, engine
     question.witness_dir = witness_dir
     question.progress = progress or (lambda stage, done: None)
     return answer(question)
@@ -269,6 +273,9 @@ def _decide(question: Question) -> Verdict:
     except Unsupported as error:
         stopped = _undecided(f"unsupported.{error.form}", f"an output: {error.message}")
         return Judge(question, run, {}).refutation() or stopped  # a fault on the way is a reason
+    proof = None
+    if run.domain.opaque and any(c.different.any() for c in comparisons.values()):
+        proof = _proof(question, run, comparisons)  # functions may have laws that the field lacks
     judge = Judge(question, run, comparisons)
     facts: dict[str, Any] = {
         "ctas": len(run.reference.ctas),
@@ -283,10 +290,28 @@ def _decide(question: Question) -> Verdict:
     refutation = judge.refutation()
     if refutation is not None:
         return replace(refutation, **facts)
-    equal = _equal(question, run)
+    proof = proof or _proof(question, run, comparisons)
+    if proof is not None and proof.whole:
+        equal = Verdict("proved", None, "exact")
+    elif proof is not None and question.engine == "term":
+        equal = _undecided("opaque", f"no exact proof: {proof.why}", ("--engine auto",))
+    else:
+        equal = _equal(question, run)
     statistics = {**facts.pop("statistics"), **equal.statistics}
     verdict = replace(equal, **facts, statistics=statistics)
     return _for_cta(question, verdict)
+
+
+def _proof(question: Question, run: FieldRun, comparisons: dict[str, Comparison]) -> Proof | None:
+    """An exact proof, or None if none is wanted; what it proves is equal from now on."""
+    if question.engine == "field":
+        return None
+    proof = prove(question, run, comparisons)
+    if proof.whole:
+        for name, c in comparisons.items():
+            proved = ~c.idle & (c.unwritten == 0) & ~proof.open[name]
+            comparisons[name] = replace(c, equal=c.equal | proved, different=c.different & ~proved)
+    return proof
 
 
 def _for_cta(question: Question, verdict: Verdict) -> Verdict:

@@ -74,6 +74,13 @@ def commands() -> None:
 @click.option("--accept", type=click.Choice(["cta"]), help="Exit 0 for proved-for-cta as well.")
 @SEED
 @click.option("--safety/--no-safety", default=True, help="Look for races in both kernels.")
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "term", "field"]),
+    default="auto",
+    show_default=True,
+    help="Exact proofs (term), identity testing (field), or what serves.",
+)
 @STRICT
 @click.option(
     "--witness-dir",

@@ -42,7 +42,7 @@ class Refused(Exception):
 class Execution:
     """What a run leaves: the memory of each tensor, the faults, and figures.
 
-    `ctas`: numbers of the CTAs that ran.
+    `ctas`: numbers of the CTAs that ran. `values`: instructions times lanes.
     """
 
     kernel: Kernel
@@ -52,6 +52,7 @@ class Execution:
     faults: list[Fault]
     ctas: list[int]
     instructions: int
+    values: int
     origins: dict[int, int]
     races: list[Race]
     same_value: dict[int, int]
@@ -122,6 +123,7 @@ def execute(
         list(machine.faults.values()),
         chosen,
         machine.executed,
+        machine.values,
         machine.reals.origins,
         [] if machine.races is None else list(machine.races.found.values()),
         {} if machine.races is None else machine.races.same_value,

@@ -90,6 +90,7 @@ class Machine(Conversions):
         self.regions: Regions = Regions(kernel, launch, self.reals, self.codec)
         self.faults: dict[tuple[str, int], Fault] = {}
         self.executed = 0
+        self.values = 0
         self.budget = BUDGET
         self.at = 0
         # a guard on tensor values is in force
@@ -125,8 +126,10 @@ class Machine(Conversions):
         self.barriers = Barriers(self)
         if self.races is not None:
             self.races.begin()
+        before = self.executed
         with np.errstate(all="ignore"):
             self._schedule()
+        self.values += (self.executed - before) * self.lanes
 
     def _schedule(self) -> None:
         while True:
