@@ -55,7 +55,7 @@ def _ulps(n: float) -> Callable[..., Any]:
     def bound(fmt: str, y: Floats, *xs: Floats) -> Any:
         f = FORMATS[fmt]
         exponent = np.maximum(np.frexp(y)[1] - 1, f.emin)
-        return np.ldexp(n, exponent - f.fbits)
+        return np.ldexp(np.float64(n), exponent - f.fbits)
 
     return bound
 

@@ -122,8 +122,7 @@ def _encode_e4m3(x: Floats) -> Bits:
     exponent = np.maximum(np.frexp(size)[1] - 1, -6)
     whole = np.ldexp(np.where(size <= 448, size, 0), 3 - exponent).astype(np.int64)
     code = np.where(whole >= 8, ((exponent + 7) << 3) + whole - 8, whole)
-    code = np.where(size <= 448, code, 0x7F)
-    return (code | np.signbit(x) << 7).astype(np.uint8)
+    return np.where(size <= 448, code | np.signbit(x) << 7, 0x7F).astype(np.uint8)
 
 
 _ENCODE: dict[str, Callable[[Floats], Bits]] = {

@@ -50,7 +50,9 @@ def to_format(value: Exact, fmt: str, mode: str, satfinite: bool = False) -> Flo
     finite = np.isfinite(high)
     x = np.where(finite, high, 0)
     size, exponent = np.frexp(x)
-    below = (np.abs(size) == 0.5) & (np.sign(low) * x < 0)  # just under a power of 2, where units are finer
+    below = (np.abs(size) == 0.5) & (
+        np.sign(low) * x < 0
+    )  # just under a power of 2, where units are finer
     unit = np.maximum(exponent - below + scale - f.precision, f.emin - f.fbits)
     scaled = np.ldexp(x, scale - unit)
     whole = np.floor(scaled)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Union
 
 import numpy as np
 
@@ -21,7 +20,7 @@ LAYOUT = {
     "e4m3": (4, 3, 0, 0x7F),
 }
 # a rational, or "nan", "inf", "-inf", "-0"
-Number = Union[Fraction, str]
+Number = Fraction | str
 
 
 def value(bits: int, fmt: str) -> Number:
@@ -63,7 +62,9 @@ def pattern(x: Number, fmt: str) -> int:
     """The pattern of a number that the format holds."""
     ebits, fbits, unused, nan = LAYOUT[fmt]
     sign = 1 << (ebits + fbits + unused)
-    infinity = nan if fmt == "e4m3" else (2**ebits - 1) << (fbits + unused)
+    infinity = (2**ebits - 1) << (fbits + unused)
+    if fmt == "e4m3" and x in ("inf", "-inf"):
+        return nan
     if isinstance(x, str):
         return {"nan": nan, "inf": infinity, "-inf": infinity | sign, "-0": sign}[x]
     size, emin = abs(x), 2 - 2 ** (ebits - 1)
@@ -126,11 +127,11 @@ def product(x: Number, y: Number) -> Number:
 
 def total(x: Number, y: Number, mode: str) -> Number:
     """x + y exactly; the mode decides the sign of a zero."""
-    infinite = {n for n in (x, y) if n in ("inf", "-inf")}
-    if "nan" in (x, y) or len(infinite) == 2:
+    infinite = [n for n in (x, y) if n in ("inf", "-inf")]
+    if "nan" in (x, y) or len(set(infinite)) == 2:
         return "nan"
     if infinite:
-        return infinite.pop()
+        return infinite[0]
     out = _real(x) + _real(y)
     both = _negative(x) and _negative(y)
     return out or _zero(both or (mode == "rm" and not (x == y == Fraction(0))))
@@ -194,7 +195,7 @@ def words(patterns: list[int], fmt: str) -> Bits:
 
 def hard_patterns(fmt: str, n: int, seed: int) -> list[int]:
     """Patterns near the edges of a format, and others."""
-    ebits, fbits, unused, nan = LAYOUT[fmt]
+    ebits, fbits, unused, _ = LAYOUT[fmt]
     rng = np.random.default_rng(seed)
     bias = 2 ** (ebits - 1) - 1
     exponents = [0, 0, 1, 2, bias - 1, bias, bias + 1, 2**ebits - 2, 2**ebits - 1]
