@@ -156,14 +156,3 @@ def modified(fn: Function, fmt: str, slots: Mapping[str, str], target: str = "")
     if slots.get("relu"):
         return lambda *words: rectified(fn(*words), out)
     return fn
-
-
-def on_halves(fn: Function) -> Function:
-    """A function of 16-bit patterns on both halves of 32-bit words."""
-
-    def run(*words: Bits) -> Bits:
-        low = fn(*[w.astype(np.uint16) for w in words])
-        high = fn(*[(w >> np.uint32(16)).astype(np.uint16) for w in words])
-        return low.astype(np.uint32) | high.astype(np.uint32) << np.uint32(16)
-
-    return run

@@ -134,7 +134,7 @@ def total(x: Number, y: Number, mode: str) -> Number:
         return infinite[0]
     out = _real(x) + _real(y)
     both = _negative(x) and _negative(y)
-    return out or _zero(both or (mode == "rm" and not (x == y == Fraction(0))))
+    return out if out else _zero(both or (mode == "rm" and not (x == y == Fraction(0))))
 
 
 def quotient(x: Number, y: Number) -> Number:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kcheck.canon.ieee.arithmetic import OPERATIONS, modified, on_halves, rounded
+from kcheck.canon.ieee.arithmetic import OPERATIONS, modified, rounded
 from kcheck.canon.ieee.formats import FORMATS
 from tests.canon.ieee import model
 
@@ -111,9 +111,3 @@ def test_a_nan_that_is_made_is_the_canonical_one() -> None:
     for op in OPERATIONS:
         got = rounded(op, "f32")(*[odd, one, one][: ARITY.get(op, 2)])
         assert int(got[0]) == 0x7FFFFFFF, op
-
-
-def test_halves_are_two_numbers() -> None:
-    add = on_halves(rounded("add", "f16"))
-    pair = np.array([0x3C004000], np.uint32)  # 1, 2
-    assert int(add(pair, pair)[0]) == 0x40004400
