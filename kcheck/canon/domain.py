@@ -27,6 +27,10 @@ class Collision(Exception):
     """Two values that differ have one key, or a divisor vanished by chance: draw a new seed."""
 
 
+class NoRule(Exception):
+    """An arithmetic does not know what an instruction gives; the message says why."""
+
+
 class Value(Protocol):
     """A vector of reals."""
 
@@ -136,7 +140,7 @@ class Arithmetic(Protocol):
 
     An executor that is given one keeps floats as concrete integers and asks for the function of
     each float instruction once, while decoding. `slots`: the modifiers, as PTX writes them.
-    Functions broadcast as in NumPy. LookupError: there is no rule for the instruction.
+    Functions broadcast as in NumPy. NoRule where there is none for the instruction.
     """
 
     def input(self, name: str, n: int, dtype: str) -> Bits:

@@ -7,11 +7,10 @@ named here is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 
-from kcheck.canon.domain import Arithmetic
+from kcheck.canon.domain import Arithmetic, NoRule
 from kcheck.ptx_frontend.tree import Instr, Pair
 from kcheck.semantics import integers
 from kcheck.semantics.access import address
@@ -45,12 +44,12 @@ def _arithmetic(d: Decoder) -> Arithmetic:
     return d.machine.arithmetic
 
 
-def _known(instr: Instr, find: Callable[[], Any]) -> Any:
-    """What the arithmetic has for an instruction; Unsupported if it has nothing."""
+def _rule(d: Decoder, instr: Instr, op: str, fmt: str, slots: Mapping[str, str]) -> Function:
+    """The function of an instruction; Unsupported if the arithmetic has none."""
     try:
-        return find()
-    except LookupError as error:
-        raise Unsupported(instr.name, str(error.args[0])) from error
+        return _arithmetic(d).operation(op, fmt, slots)
+    except NoRule as error:
+        raise Unsupported(instr.name, str(error)) from error
 
 
 def _halves(fn: Function) -> Function:
@@ -67,7 +66,7 @@ def _halves(fn: Function) -> Function:
 def _operation(op: str) -> Builder:
     def build(d: Decoder, instr: Instr, slots: Slots) -> Step:
         fmt = slots["type"].removesuffix("x2")
-        fn = _known(instr, lambda: _arithmetic(d).operation(op, fmt, slots))
+        fn = _rule(d, instr, op, fmt, slots)
         size = FMT_BYTES[fmt]
         if fmt != slots["type"]:
             fn, size = _halves(fn), 4
@@ -86,7 +85,7 @@ Read = Callable[[Machine], list[Pred]]
 def _comparison(d: Decoder, instr: Instr, slots: Slots) -> Read:
     """The comparison of an instruction: one predicate, or one for each half."""
     fmt, pair = slots["type"].removesuffix("x2"), slots["type"].endswith("x2")
-    fn = _known(instr, lambda: _arithmetic(d).comparison(slots["cmp"], fmt, bool(slots["ftz"])))
+    fn = _arithmetic(d).comparison(slots["cmp"], fmt, bool(slots.get("ftz")))
     size = 4 if pair else FMT_BYTES[fmt]
     sources = [d.integer(o, size) for o in instr.operands[1:3]]
 
@@ -149,7 +148,7 @@ def _slct(d: Decoder, instr: Instr, slots: Slots) -> Step:
     size = type_size(slots["dtype"])
     a, b = (d.integer(o, size) for o in instr.operands[1:3])
     c, dst = d.integer(instr.operands[3], 4), d.dest(instr.operands[0])
-    fn = _known(instr, lambda: _arithmetic(d).comparison("ge", "f32", bool(slots["ftz"])))
+    fn = _arithmetic(d).comparison("ge", "f32", bool(slots["ftz"]))
 
     def run(m: Machine) -> None:
         x = m.integer(m.regs[c], 4)
@@ -183,7 +182,7 @@ def _cvt(d: Decoder, instr: Instr, slots: Slots) -> Step:
     source, target = slots["s"], slots["d"]
     integer = target not in FMT_BYTES and target != "tf32"
     register = d.bytes_of(instr.operands[0]) if integer else _width(target)
-    fn = _known(instr, lambda: _arithmetic(d).convert(source, target, slots, register))
+    fn = _arithmetic(d).convert(source, target, slots, register)
     size = _width(source)
     spec = ((size,), register, fn, None)
     return elementwise(d.dest(instr.operands[0]), [d.integer(instr.operands[1], size)], spec, None)
@@ -192,7 +191,7 @@ def _cvt(d: Decoder, instr: Instr, slots: Slots) -> Step:
 def _cvt_half2(d: Decoder, instr: Instr, slots: Slots) -> Step:
     """cvt d, a, b: a becomes the upper half (PTX ISA 9.7.9, cvt)."""
     fmt = slots["d"].removesuffix("x2")
-    fn = _known(instr, lambda: _arithmetic(d).convert("f32", fmt, slots))
+    fn = _arithmetic(d).convert("f32", fmt, slots)
 
     def both(a: Array, b: Array) -> Array:
         return fn(b).astype(np.uint32) | fn(a).astype(np.uint32) << np.uint32(16)
@@ -230,7 +229,7 @@ def _atomic_add(d: Decoder, instr: Instr, slots: Slots) -> Step:
     dst, code = d.dest(dsts[0]) if dsts else None, atomic_code("add", t, slots["scope"])
 
     def adder(extra: Mapping[str, str]) -> Callable[[Array, Array, Array], None]:
-        add = _known(instr, lambda: _arithmetic(d).operation("add", fmt, extra))
+        add = _rule(d, instr, "add", fmt, extra)
         return in_turn(_halves(add) if t != fmt else add)
 
     keep, flush = adder({}), adder({"ftz": "ftz"})

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kcheck.canon.domain import NoRule
 from kcheck.ptx_frontend.tree import Instr, Vec
 from kcheck.semantics import fragments
 from kcheck.semantics.decode import Decoder, put
@@ -30,8 +31,8 @@ def mma(d: Decoder, instr: Instr, slots: dict[str, str]) -> Step:
     assert arithmetic is not None
     try:
         multiply = arithmetic.matmul(slots["a"], slots["d"])
-    except LookupError as error:
-        raise Unsupported(instr.name, str(error.args[0])) from error
+    except NoRule as error:
+        raise Unsupported(instr.name, str(error)) from error
     # where (rows, columns) each accumulator element of a lane lies
     rows, cols = (np.stack([place[i] for place in shape.c]) for i in (0, 1))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kcheck.canon.domain import Bits, Bool
+from kcheck.canon.domain import Bits, Bool, NoRule
 from kcheck.canon.ieee import convert, order
 from kcheck.canon.ieee.approximate import BOUNDS, Choice, approximate
 from kcheck.canon.ieee.arithmetic import OPERATIONS, modified, rounded
@@ -44,7 +44,7 @@ class Ieee:
         return np.asarray(values).astype(kind).view(f"u{kind.itemsize}")
 
     def operation(self, op: str, fmt: str, slots: Mapping[str, str]) -> Function:
-        """An arithmetic instruction of one format. LookupError where no rule for it is known.
+        """An arithmetic instruction of one format. NoRule where it has none.
 
         `slots`: `rnd`, `mode`, `ftz`, `sat`, `relu`, `NaN` as PTX writes them; an operation that
         has roundings but is given none is the approximate one, but for add, sub, mul and fma.
@@ -62,7 +62,7 @@ class Ieee:
             return modified(rounded(op, fmt, mode), fmt, slots)
         name = f"{op}.{slots['mode']}" if slots.get("mode") else op
         if (name, fmt) not in BOUNDS:
-            raise LookupError(f"no bound on the error of {name} in {fmt} is known")
+            raise NoRule(f"no bound on the error of {name} in {fmt} is known")
         return approximate(name, fmt, ftz, self.choice)
 
     def comparison(self, cmp: str, fmt: str, ftz: bool) -> Callable[[Bits, Bits], Bool]:
@@ -86,11 +86,11 @@ class Ieee:
     def matmul(self, fmt: str, out: str) -> Callable[[Bits, Bits, Bits], Bits]:
         """mma: (..., M, K) by (..., K, N) of `fmt` plus (..., M, N) of `out`.
 
-        LookupError for an architecture whose tensor cores are not modelled.
+        NoRule for an architecture whose tensor cores are not modelled.
         """
         model = self._core
         if model is None:
-            raise LookupError(f"the tensor cores of sm_{self.arch} are not modelled")
+            raise NoRule(f"the tensor cores of sm_{self.arch} are not modelled")
         return lambda a, b, c: multiply(a, b, c, fmt, out, model)
 
 

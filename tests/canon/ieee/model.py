@@ -134,7 +134,9 @@ def total(x: Number, y: Number, mode: str) -> Number:
         return infinite[0]
     out = _real(x) + _real(y)
     both = _negative(x) and _negative(y)
-    return out if out else _zero(both or (mode == "rm" and not (x == y == Fraction(0))))
+    if out:
+        return out
+    return _zero(both or (mode == "rm" and not (x == y == Fraction(0))))
 
 
 def quotient(x: Number, y: Number) -> Number:

@@ -6,6 +6,7 @@ import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
+from kcheck.canon.domain import NoRule
 from kcheck.canon.ieee.approximate import BOUNDS, Choice, approximate
 from kcheck.canon.ieee.engine import Ieee
 from kcheck.canon.ieee.formats import FORMATS, decode
@@ -144,5 +145,5 @@ def test_subnormals_and_ftz() -> None:
 
 
 def test_what_has_no_documented_bound_is_refused() -> None:
-    with pytest.raises(LookupError, match="rcp in f64"):
+    with pytest.raises(NoRule, match="rcp in f64"):
         Ieee({}).operation("rcp", "f64", {"ftz": "ftz"})

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kcheck.canon.domain import NoRule
 from kcheck.canon.ieee.engine import Ieee
 from kcheck.canon.ieee.formats import FORMATS, decode
 from kcheck.canon.ieee.tensor_core import core
@@ -109,5 +110,5 @@ def test_specials() -> None:
 
 def test_old_tensor_cores_are_refused() -> None:
     assert core(75) is None
-    with pytest.raises(LookupError, match="sm_75"):
+    with pytest.raises(NoRule, match="sm_75"):
         Ieee({}, 75).matmul("f16", "f32")
