@@ -113,6 +113,7 @@ def errors(out: Any, true: Any, dtype: str) -> tuple[float, float]:
         same = (x == y) | (np.isnan(x) & np.isnan(y))
         apart = np.where(same, 0.0, np.abs(x - y))
         apart = np.where(np.isnan(apart), np.inf, apart)
-        exponent = np.maximum(np.frexp(np.where(np.isfinite(y), y, 0))[1] - 1, f.emin)
+        size, exponent = np.frexp(np.where(np.isfinite(y), y, 0))
+        exponent = np.where(size == 0, f.emin, np.maximum(exponent - 1, f.emin))
         ulps = np.ldexp(apart, f.fbits - exponent)
     return float(apart.max(initial=0.0)), float(ulps.max(initial=0.0))

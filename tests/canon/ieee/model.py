@@ -147,14 +147,17 @@ def quotient(x: Number, y: Number) -> Number:
         return "nan"
     if tops or _is_zero(y):
         return "-inf" if negative else "inf"
-    return _zero(negative) if bottoms or _is_zero(x) else _real(x) / _real(y)
+    if bottoms or _is_zero(x):
+        return _zero(negative)
+    return _real(x) / _real(y)
 
 
 def negated(x: Number) -> Number:
     """-x."""
     if isinstance(x, str):
-        return {"nan": "nan", "inf": "-inf", "-inf": "inf", "-0": Fraction(0)}[x]
-    return -x if x else "-0"
+        table: dict[str, Number] = {"nan": "nan", "inf": "-inf", "-inf": "inf", "-0": Fraction(0)}
+        return table[x]
+    return "-0" if x == 0 else -x
 
 
 def root(x: Number) -> Number:
