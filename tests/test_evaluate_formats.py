@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
@@ -16,13 +17,14 @@ from kcheck.canon.ieee.engine import Ieee
 from kcheck.check import run
 from kcheck.cli import main
 from kcheck.evaluate_formats import architecture, errors, run_formats
+from kcheck.launch import Launch, Param, Scalar, Tensor
 from kcheck.loading import load_kernel, load_one
 from kcheck.verdict import UsageError
 from kcheck.witness import Subject
 from tests.canon.ieee import model
 from tests.canon.ieee.test_tensor_core import block
-from tests.corpus import CASES, TILELANG, TRITON
-from tests.semantics.harness import entry, kernel_of, launch_of, out, symbol
+from tests.corpus import CASES, DATA, TILELANG, TRITON
+from tests.semantics.harness import entry, kernel_of, known, launch_of, out, symbol
 
 Capture = pytest.CaptureFixture[str]
 
@@ -205,6 +207,51 @@ def test_a_softmax_keeps_within_the_errors_of_its_instructions(approx: str) -> N
     assert (got != softmax(x, True)).any()
 
 
+# what nvcc makes of the math library: bit tricks and polynomials, executed as they stand
+
+MATH: dict[str, tuple[Any, float, tuple[float, float]]] = {
+    "expf": (mpmath.exp, 2, (-86, 88)),
+    "logf": (mpmath.log, 1, (1e-30, 1e30)),
+    "tanhf": (mpmath.tanh, 2, (-12, 12)),
+    "erff": (mpmath.erf, 2, (-5, 5)),
+    "expm1f": (mpmath.expm1, 1.5, (-20, 20)),
+}
+
+
+@pytest.mark.parametrize("name", MATH)
+def test_functions_of_the_math_library(name: str) -> None:
+    """Within the errors that CUDA's programming guide gives, in ulp (expm1f: 1 and a bit).
+
+    Approximate instructions return the nearest number here: with all of the error that the ISA
+    grants ex2 these functions would not keep their own promises.
+    """
+    true, ulps, (low, high) = MATH[name]
+    x = np.concatenate([np.geomspace(max(low, 1e-3), high, 256), np.linspace(low, high, 256)])
+    x = x.astype(np.float32)
+    params = (Tensor("x", "f32", (512,), "in"), Tensor("z", "f32", (512,), "out"))
+    launch = Launch(f"k_{name}", (4, 1, 1), (128, 1, 1), params)
+    path = DATA / "mathlib" / "mathlib.ptx"
+    result = run(
+        path, launch=launch, kernel_name=launch.kernel, inputs={"x": x}, engine="ieee", seed=1
+    )
+    assert result.findings == ()
+    for given, got in zip(x.tolist(), result.outputs["z"].tolist(), strict=True):
+        exact = true(mpmath.mpf(given))
+        unit = mpmath.mpf(2) ** (max(mpmath.floor(mpmath.log(abs(exact), 2)), -126) - 23)
+        assert abs(got - exact) <= ulps * unit, given
+
+
+def test_a_changed_constant_of_the_math_library_is_seen() -> None:
+    text = (DATA / "mathlib" / "mathlib.ptx").read_text()
+    assert text.count("0fCB40007F") == 1  # takes the magic number of expf off again
+    params = (Tensor("x", "f32", (32,), "in"), Tensor("z", "f32", (32,), "out"))
+    launch = Launch("k_expf", (1, 1, 1), (32, 1, 1), params)
+    x = np.linspace(-5, 5, 32)
+    changed = text.replace("0fCB40007F", "0fCB40007E")
+    got = run(changed, launch=launch, kernel_name="k_expf", inputs={"x": x}, engine="ieee")
+    np.testing.assert_allclose(got.outputs["z"], np.exp(x) / 2, rtol=1e-6)
+
+
 # corpora: the reals and the formats beside each other
 
 KERNELS = {
@@ -258,10 +305,8 @@ def test_errors_are_counted_in_units_of_the_format() -> None:
 
 
 def test_scalars_and_values_are_rounded_to_their_format() -> None:
-    from kcheck.launch import Scalar, Tensor
-
-    params = [Scalar("s", "f32", 0.1), Tensor("x", "f32", (32,), "in", values=np.full(32, 0.2))]
-    params = [*params, out("z", "f32", 32)]
+    x = known("x", "f32", np.full(32, 0.2))
+    params: list[Param] = [Scalar("s", "f32", 0.1), x, out("z", "f32", 32)]
     body = "ld.param.f32 %f1, [s]; ld.global.f32 %f2, [%x]; add.f32 %f3, %f1, %f2;"
     side = Subject(
         kernel_of(entry(f"{body} st.global.f32 [%z], %f3; ret;", params)), launch_of(params, 1, 32)
