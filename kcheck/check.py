@@ -429,7 +429,10 @@ def run(
     never written. Raises UsageError and PtxError for bad arguments.
     """
     if engine not in ENGINES or approx not in APPROX:
-        raise UsageError(f"engine {engine}, approx {approx}: {ENGINES} and {APPROX} are known")
+        known = f"{', '.join(ENGINES)}; {', '.join(APPROX)}"
+        raise UsageError(f"engine {engine}, approx {approx}: there are {known}")
+    if engine != "ieee" and approx != "nearest":
+        raise UsageError(f"approx {approx}: approximate instructions err in engine ieee only")
     loaded = load_kernel(kernel, kernel_name)
     side = Subject(loaded, load_one(kernel, loaded, launch))
     started = time.monotonic()

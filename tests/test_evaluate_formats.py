@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import kcheck
-from kcheck.canon.ieee.approximate import Choice
 from kcheck.canon.ieee.engine import Ieee
 from kcheck.check import run
 from kcheck.cli import main
@@ -332,6 +331,8 @@ def test_the_command(capsys: Capture, tmp_path: Path) -> None:
 def test_an_unknown_engine_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="engine term"):
         kcheck.run(CASES / "33-fp16-accumulator" / "bug.ptx", engine="term")
+    with pytest.raises(UsageError, match="approx low"):
+        kcheck.run(CASES / "33-fp16-accumulator" / "bug.ptx", approx="low")
 
 
 def test_what_the_reals_refuse_is_said() -> None:
@@ -340,7 +341,3 @@ def test_what_the_reals_refuse_is_said() -> None:
     result = run(entry(body, params), launch=launch_of(params, 1, 32), engine="ieee", seed=1)
     assert result.statistics["over the reals"].startswith("unsupported.magic-rounding")
     assert (result.outputs["z"] % 1 == 0).all()
-
-
-def test_the_choice_of_errors_is_the_default() -> None:
-    assert Choice() == Choice(0.0, None)
