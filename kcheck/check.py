@@ -13,9 +13,11 @@ import numpy as np
 
 from kcheck.canon.domain import Collision, LevelsExhausted
 from kcheck.canon.field import FieldDomain
+from kcheck.canon.ieee.approximate import Choice
 from kcheck.canon.real import Reals
 from kcheck.canon.theorem import Claim, error_log2, trials_needed
 from kcheck.evaluate import evaluate
+from kcheck.evaluate_formats import evaluate_formats
 from kcheck.exact import Proof, prove
 from kcheck.judge import Judge
 from kcheck.launch import Tensor
@@ -47,6 +49,11 @@ PROVED = -80.0
 ALONE = "\u2060"
 # bits of a seed: more than the bounds that are printed
 SEED_BITS = 128
+
+
+ENGINES = ("enclosure", "ieee")
+# the part of their allowed error that approximate instructions make
+APPROX = {"nearest": 0.0, "high": 1.0, "low": -1.0, "random": 0.0}
 
 
 @dataclass
@@ -435,12 +442,22 @@ def run(
     seed: int | None = None,
     ctas: list[int] | None = None,
     progress: Progress | None = None,
+    engine: str = "enclosure",
+    approx: str = "nearest",
 ) -> RunResult:
-    """Execute one kernel over the reals, in float64 enclosures, on given or random inputs.
+    """Execute one kernel on given or random inputs.
 
-    Outputs are the centres of the enclosures, in the shape of the buffer, NaN where undefined or
+    `engine`: "enclosure", over the reals in float64 enclosures, whose centres are the outputs; or
+    "ieee", in true formats (evaluate_formats.py), where `approx` says what approximate
+    instructions return: "nearest", or the "high", "low" or (by the seed) "random" end of what
+    their documented error allows. Outputs have the shape of the buffer, NaN where undefined or
     never written. Raises UsageError and PtxError for bad arguments.
     """
+    if engine not in ENGINES or approx not in APPROX:
+        known = f"{', '.join(ENGINES)}; {', '.join(APPROX)}"
+        raise UsageError(f"engine {engine}, approx {approx}: there are {known}")
+    if engine != "ieee" and approx != "nearest":
+        raise UsageError(f"approx {approx}: approximate instructions err in engine ieee only")
     loaded = load_kernel(kernel, kernel_name)
     side = Subject(loaded, load_one(kernel, loaded, launch))
     started = time.monotonic()
@@ -448,9 +465,12 @@ def run(
     given = _inputs(side, inputs or {}, used)
     try:
         report = progress or (lambda stage, done: None)
-        outputs, findings, figures = evaluate(
-            side, given, ctas, lambda done: report(f"executing {loaded.name}", done)
-        )
+        stage: Callable[[float], None] = lambda done: report(f"executing {loaded.name}", done)  # noqa: E731
+        if engine == "ieee":
+            choice = Choice(APPROX[approx], used if approx == "random" else None)
+            outputs, findings, figures = evaluate_formats(side, given, ctas, stage, choice)
+        else:
+            outputs, findings, figures = evaluate(side, given, ctas, stage)
     except Refused as error:
         return RunResult({}, {"seed": used}, _refused(error).findings)
     figures = {"seed": used, **figures, "seconds": round(time.monotonic() - started, 3)}

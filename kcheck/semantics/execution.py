@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from kcheck.canon.domain import Domain
+from kcheck.canon.domain import Arithmetic, Domain
 from kcheck.canon.real import Reals
 from kcheck.launch import Launch, Tensor
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics.builders import BUILDERS
 from kcheck.semantics.decode import decode
+from kcheck.semantics.format_builders import TRUE_FORMATS
 from kcheck.semantics.machine import BudgetError, Fault, Machine
 from kcheck.semantics.memory import Memory
 from kcheck.semantics.races import Race
@@ -84,22 +85,25 @@ def execute(
     watch: tuple[str, int] | None = None,
     races: bool = False,
     strict: bool = False,
+    arithmetic: Arithmetic | None = None,
 ) -> Execution:
     """Run the grid (or these CTAs) with inputs from the domain.
 
     `reals`: share constants with another run over the same domain. `watch`: a tensor and a flat
     element whose writers (CTAs) are to be noted in its memory. `races`: look for races; `strict`:
-    lanes of one instruction that store equal values to one address have one.
+    lanes of one instruction that store equal values to one address have one. `arithmetic`: run in
+    true formats, with its inputs; the domain has nothing to do then.
     Raises Refused for what is not supported, and what the domain raises.
     """
     chosen = _ctas(launch) if ctas is None else ctas
     reals = Reals(domain) if reals is None else reals
     reals.origins = {}
     try:
-        machine = Machine(kernel, launch, reals, races=races)
+        machine = Machine(kernel, launch, reals, races=races, arithmetic=arithmetic)
         if machine.races is not None:
             machine.races.strict = strict
-        machine.program = decode(machine, BUILDERS, guarded_symbolically)
+        builders = BUILDERS if arithmetic is None else TRUE_FORMATS
+        machine.program = decode(machine, builders, guarded_symbolically)
     except Unsupported as error:
         raise Refused(error.form, error.message, kernel.code[0]) from error
     if watch is not None:
