@@ -41,6 +41,7 @@ class Algebra:
         self.polys: list[tuple[Ids, Keys, Keys]] = []
         self._poly_ids: dict[bytes, int] = {}
         self._leads: dict[int, Term] = {}
+        self._multiples: dict[tuple[int, int], int] = {}
         none = np.zeros(0, np.int64)
         self.intern(none.astype(np.int32), none, none)
         self.one = self.poly([UNIT])
@@ -218,9 +219,20 @@ class Algebra:
         """A sum times a term."""
         if term == UNIT or poly == 0:
             return poly
+        if term[1:] == (0, 0):
+            return self._times_number(poly, term[0])
         c, p, x = self.polys[poly]
         t = Terms(np.zeros(c.size, np.int64), c, p, x)
         return self._interned_one(self.multiply(t, *self.spread(term, c.size)))
+
+    def _times_number(self, poly: int, number: int) -> int:
+        """A sum times a number: the same terms in the same order."""
+        found = self._multiples.get((poly, number))
+        if found is None:
+            c, p, x = self.polys[poly]
+            made = self.intern(self.q.mul(c, np.full(1, number, np.int32)), p, x)
+            found = self._multiples[poly, number] = made
+        return found
 
     def sum(self, *polys: int) -> int:
         """A sum of sums."""
@@ -232,8 +244,7 @@ class Algebra:
 
     def minus(self, poly: int) -> int:
         """The negative of a sum."""
-        c, p, x = self.polys[poly]
-        return self.intern(self.q.neg(c), p, x) if c.size else poly
+        return self._times_number(poly, MINUS) if poly else poly
 
     def product(self, a: int, b: int) -> int:
         """The product of two small sums."""

@@ -49,6 +49,9 @@ class Rationals:
         if uniform(b, ONE):
             return a
         codes = a.astype(np.int64) << 32 | b
+        if uniform(codes, int(codes[0])):
+            one = self.product(int(codes[0]) >> 32, int(codes[0]) & 0xFFFFFFFF)
+            return np.full(codes.size, one, np.int32)
         used, index = np.unique(codes, return_inverse=True)
         pairs = [self.product(code >> 32, code & 0xFFFFFFFF) for code in used.tolist()]
         return np.array(pairs, np.int32)[index]
