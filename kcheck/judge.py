@@ -154,8 +154,8 @@ class Judge:
         out = []
         for name, side, run in self.sides:
             for race in sorted(run.races, key=lambda r: -r.count):
-                finding = race_finding(side, name, race)
-                out.append((finding, confirm_race(self.slow[name], race, self.question.strict)))
+                sure, seen = confirm_race(self.slow[name], race, self.question.strict)
+                out.append((race_finding(side, name, race, seen), sure))
         return out
 
     # values that are no numbers
