@@ -1,6 +1,6 @@
-"""Barriers left out one at a time: is each missed? And what looking for races costs.
+"""Barriers left out one at a time: is each missed?
 
-    python -m benchmarks.barriers [--only NAME] [--keep FILE] [--costs]
+    python -m benchmarks.barriers [--only NAME] [--keep FILE]
 
 Takes every sm_80 kernel of tests/data that is proved safe and leaves out each `bar.sync`,
 `bar.warp.sync` and `cp.async.wait_*`, or lets one more group stay open. Such a mutant is refuted,
@@ -188,18 +188,6 @@ def kernels(only: str = "") -> list[Path]:
     ]
 
 
-def cost(path: Path) -> tuple[float, float]:
-    """Seconds of the lane executor without and with the monitor, the better of two runs."""
-    kernel, launch = lower(parse_file(path)), load_launch(path.with_suffix(".launch.yaml"))
-
-    def once(races: bool) -> float:
-        started = time.process_time()
-        execute(kernel, launch, FieldDomain(1, 4, LEVELS), races=races)
-        return time.process_time() - started
-
-    return min(once(False), once(False)), min(once(True), once(True))
-
-
 def title(path: Path) -> str:
     """The kernel as a path in tests/data."""
     return str(path.relative_to(DATA).with_suffix(""))
@@ -230,17 +218,25 @@ def judged(paths: list[Path], keep: Path | None) -> list[Outcome]:
 def barrier_table(outcomes: list[Outcome]) -> list[str]:
     """All mutants, by kernel; then those that are not refuted, with the reason."""
     total = Counter(o.outcome for o in outcomes)
-    lines = ["| outcome | mutants | reasons |", "|---|---|---|"]
+    lines = [
+        "`python -m benchmarks.barriers`: each sm_80 kernel of tests/data that is safe, without "
+        "one synchronization at a time, checked by `kcheck check`. What is not refuted runs under "
+        f"{SCHEDULES} random schedules; {LIMIT} s of processor time for each step.",
+        "",
+        "| outcome | mutants | reasons |",
+        "|---|---|---|",
+    ]
     for name in OUTCOMES:
         reasons = Counter(o.why for o in outcomes if o.outcome == name)
         listed = ", ".join(f"{count} {why}" for why, count in reasons.most_common() if why)
         lines.append(f"| {name} | {total[name]} | {listed} |")
     lines += [f"| **all** | {len(outcomes)} | |", ""]
-    heads = ("kernel", "mutants", *OUTCOMES)
+    shown = [name for name in OUTCOMES if total[name]]
+    heads = ("kernel", "mutants", *shown)
     lines += ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for kernel in dict.fromkeys(o.kernel for o in outcomes):
         count = Counter(o.outcome for o in outcomes if o.kernel == kernel)
-        cells = [kernel, str(count.total()), *(str(count[name] or "") for name in OUTCOMES)]
+        cells = [kernel, str(count.total()), *(str(count[name] or "") for name in shown)]
         lines.append("| " + " | ".join(cells) + " |")
     lines += ["", "Not refuted, and why:", ""]
     return [*lines, *(_survivor(o) for o in outcomes if o.outcome not in (REFUTED, SEEN))]
@@ -252,18 +248,6 @@ def _survivor(o: Outcome) -> str:
     return f"- `{o.kernel}:{o.line}`, {what}: {said}; {needless(DATA / f'{o.kernel}.ptx', o.line)}"
 
 
-def cost_table(paths: list[Path]) -> list[str]:
-    """Seconds without and with the monitor."""
-    lines = ["| kernel | off s | on s | ratio |", "|---|---|---|---|"]
-    sums = [0.0, 0.0]
-    for path in paths:
-        off, on = cost(path)
-        sums = [sums[0] + off, sums[1] + on]
-        print(title(path), f"{off:.2f} {on:.2f} {on / off:.2f}", flush=True)
-        lines.append(f"| {title(path)} | {off:.3f} | {on:.3f} | {on / off:.2f} |")
-    return [*lines, f"| **all** | {sums[0]:.2f} | {sums[1]:.2f} | {sums[1] / sums[0]:.2f} |"]
-
-
 def main() -> None:
     """Write the report, or print a part of it."""
     parser = argparse.ArgumentParser(
@@ -271,21 +255,14 @@ def main() -> None:
     )
     parser.add_argument("--only", default="", help="kernels whose path has this in it")
     parser.add_argument("--keep", type=Path, help="a file that keeps outcomes from run to run")
-    parser.add_argument("--costs", action="store_true", help="only what looking for races costs")
     options = parser.parse_args()
-    paths = kernels(options.only)
-    lines, bad = ["# Barriers", ""], 0
-    if not options.costs:
-        outcomes = judged(paths, options.keep)
-        bad = sum(o.outcome in (DIFFERS, OTHER) for o in outcomes)
-        lines += ["## Barriers left out", "", *barrier_table(outcomes), ""]
-    head = "## What looking for races costs (processor time of the lane executor)"
-    report = "\n".join([*lines, head, "", *cost_table(paths), ""])
-    if options.only or options.costs:
+    outcomes = judged(kernels(options.only), options.keep)
+    report = "\n".join(["# Barriers left out", "", *barrier_table(outcomes), ""])
+    if options.only:
         print(report)
     else:
         (HERE / "barriers.md").write_text(report)
-    sys.exit(bool(bad))
+    sys.exit(any(o.outcome in (DIFFERS, OTHER) for o in outcomes))
 
 
 if __name__ == "__main__":
