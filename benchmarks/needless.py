@@ -1,4 +1,7 @@
-"""Why a barrier orders nothing: what the accesses on its two sides have in common."""
+"""Why a barrier orders nothing: what the accesses on its two sides have in common.
+
+Or why a wait completes no copy that matters.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +33,14 @@ Numbers = NDArray[np.int64]
 
 @dataclass
 class Seen:
-    """Accesses of one CTA, a row per cell and lane: columns of `rows` below."""
+    """Accesses of one CTA, a row per cell and lane: columns of `rows` below.
+
+    `passes`: of the barrier, `completed`: copies by the wait.
+    """
 
     rows: list[Numbers]
     passes: int = 0
+    completed: int = 0
 
 
 class Trace(Races):
@@ -64,6 +71,11 @@ class Trace(Races):
         if self.narrow:
             self._pass(lanes)
         super().warps_meet(lanes)
+
+    def completed(self, access: Access, done: Bool) -> None:
+        if self.machine.at == self.watched:
+            self.seen[-1].completed += int(done.sum())
+        super().completed(access, done)
 
     def _pass(self, lanes: Bool) -> None:
         waits = self.machine.barriers
@@ -98,10 +110,14 @@ def trace(kernel: Kernel, path: Path, at: int) -> list[Seen]:
 
 
 def needless(path: Path, line: int) -> str:
-    """What the barrier at a line of a kernel would order, in words."""
+    """What the barrier or wait at a line of a kernel would order, in words."""
     kernel = lower(parse_file(path))
     at = next(i for i, instr in enumerate(kernel.code) if instr.span.line == line)
     seen = trace(kernel, path, at)
+    if kernel.code[at].opcode[0] == "cp":
+        if not any(one.completed for one in seen):
+            return "no copy is under way there"
+        return "nobody accesses what it completes before a later wait"
     if not any(one.passes for one in seen):
         return "no thread comes there"
     return describe([np.concatenate(one.rows, axis=1) for one in seen if one.rows])

@@ -162,11 +162,11 @@ def safety(data: Path) -> list[str]:
     lines = [
         "`equivalent()` of each sm_80 kernel and itself: user seconds (wall time says "
         "little on a shared machine). Memory: what the executor allocates at its peak, "
-        "in megabytes; `more` is the largest surplus of one kernel over the shared memory in "
-        "flight and the buffers that it may write.",
+        "in megabytes; the largest surplus of one kernel, and the shared memory it has in flight.",
         "",
-        "| kernels | number | off s | on s | on / off | worst kernel | off MB | on MB | more |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| kernels | number | off s | on s | on / off | worst kernel | off MB | on MB "
+        "| surplus MB | shared MB |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for group in GROUPS:
         paths = [
@@ -181,10 +181,12 @@ def safety(data: Path) -> list[str]:
         worst = max(paths, key=lambda path: ratios[path])
         name = worst.relative_to(data / group).with_suffix("")
         memory = [_peaks(path) for path in paths]
-        less, more, surplus = (max(column) for column in zip(*memory, strict=True))
+        less, more = (max(column) for column in list(zip(*memory, strict=True))[:2])
+        surplus, shared = max((b - a, flight) for a, b, flight in memory)
         lines.append(
             f"| {group} | {len(paths)} | {off:.1f} | {on:.1f} | {on / off:.2f} | "
-            f"{ratios[worst]:.2f} {name} | {less:.0f} | {more:.0f} | {surplus:.1f} |"
+            f"{ratios[worst]:.2f} {name} | {less:.0f} | {more:.0f} | {surplus:.1f} | "
+            f"{shared:.2f} |"
         )
     return lines
 
@@ -199,7 +201,7 @@ def _user(path: Path, races: bool) -> float:
 
 
 def _peaks(path: Path) -> tuple[float, float, float]:
-    """Megabytes without and with the monitor; the surplus by the bytes that are watched."""
+    """Megabytes without and with the monitor, and of shared memory in flight."""
     kernel, launch = load_kernel(path, None), load_launch(path.with_suffix(".launch.yaml"))
     peaks = []
     for races in (False, True):
@@ -209,8 +211,7 @@ def _peaks(path: Path) -> tuple[float, float, float]:
         tracemalloc.stop()
     machine = Machine(kernel, launch, Reals(FieldDomain(1, 4, LEVELS)), races=True)
     in_flight = min(launch.ctas, max(BATCH // machine.threads, 1)) * machine.regions.shared_bytes
-    written = sum(t.nbytes for t in launch.buffers.values() if t.role != "in")
-    return peaks[0] / 1e6, peaks[1] / 1e6, (peaks[1] - peaks[0]) / (in_flight + written)
+    return peaks[0] / 1e6, peaks[1] / 1e6, in_flight / 1e6
 
 
 PARTS: dict[str, tuple[str, Callable[[Path], list[str]]]] = {

@@ -121,23 +121,26 @@ def confirm_race(
     `strict`: that several lanes stored equal values in one instruction is enough.
     """
     ctas = sorted({race.first_who[1], race.second_who[1]})
-    code = runs.side.kernel.code
-    wanted = {code[race.first].span.start, code[race.second].span.start}
     answer: bool | None = None
     for result in runs.of(ctas):
-        pairs = [
-            r
-            for r in result.races
-            if {r.first.instr.span.start, r.second.instr.span.start} == wanted
-        ]
-        if pairs:
-            return True, next((r for r in pairs if r.reason == race.reason), pairs[0])
-        # which arrivals meet at a barrier hangs on the schedule, that they may does not
-        if race.reason == PAIRING and any(
-            (r.reason, r.buffer) == (PAIRING, race.region) for r in result.races
+        found = _seen(runs.side.kernel, race, result.races)
+        if found is not None or (
+            strict and race.first == race.second and race.first in result.same
         ):
-            return True, None
-        if strict and race.first == race.second and race.first in result.same:
-            return True, None
+            return True, found
         answer = False
+    if answer is None:  # none came to its end: what they had seen is seen all the same
+        found = _seen(runs.side.kernel, race, runs.cut_short.get(tuple(ctas), []))
+        return (None if found is None else True), found
     return answer, None
+
+
+def _seen(kernel: Kernel, race: Race, races: list[SlowRace]) -> SlowRace | None:
+    """The race among those that the slow evaluator saw."""
+    code = kernel.code
+    wanted = {code[race.first].span.start, code[race.second].span.start}
+    pairs = [r for r in races if {r.first.instr.span.start, r.second.instr.span.start} == wanted]
+    if race.reason == PAIRING:
+        # which arrivals meet at a barrier hangs on the schedule, that they may does not
+        pairs += [r for r in races if (r.reason, r.buffer) == (PAIRING, race.region)]
+    return next((r for r in pairs if r.reason == race.reason), pairs[0] if pairs else None)
