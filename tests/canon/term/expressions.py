@@ -23,12 +23,39 @@ class Expr:
     op: str
     args: tuple[Any, ...] = ()
 
+    def __add__(self, other: Expr | int) -> Expr:
+        return Expr("add", (self, whole(other)))
+
+    def __sub__(self, other: Expr | int) -> Expr:
+        return Expr("sub", (self, whole(other)))
+
+    def __mul__(self, other: Expr | int) -> Expr:
+        return Expr("mul", (self, whole(other)))
+
+    def __truediv__(self, other: Expr | int) -> Expr:
+        return Expr("div", (self, whole(other)))
+
+    def __neg__(self) -> Expr:
+        return Expr("neg", (self,))
+
     def __str__(self) -> str:
         return f"{self.op}({', '.join(map(str, self.args))})" if self.args else self.op
 
 
 def number(value: Fraction | int) -> Expr:
     return Expr(f"#{Fraction(value)}")
+
+
+def whole(value: Expr | int) -> Expr:
+    return number(value) if isinstance(value, int) else value
+
+
+def call(op: str, *args: Expr | int) -> Expr:
+    """An operation by name, like `call("select", call("gt", x, 0), x, y)`."""
+    return Expr(op, tuple(map(whole, args)))
+
+
+X, Y, Z = (Expr(f"in:{name}") for name in INPUTS)
 
 
 def build(expr: Expr, d: Domain[Any]) -> Any:
