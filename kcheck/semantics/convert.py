@@ -36,6 +36,7 @@ class Conversions:
     domain: Domain[Any]
     mask: Bool | None
     notmask: Bool | None
+    everyone: Bool | None
     lanes: int
 
     def live(self, u: Bool | None) -> Bool | None:
@@ -246,6 +247,8 @@ class Conversions:
 
     def merge(self, old: Any, new: Any) -> Any:
         """`new` in the lanes of the group, `old` elsewhere."""
+        if self.mask is self.everyone:
+            return new
         mask, notmask = self.mask, self.notmask
         assert mask is not None
         assert notmask is not None

@@ -106,6 +106,8 @@ class Machine(Conversions):
         self.conditional = False
         self.mask: Bool | None = None
         self.notmask: Bool | None = None
+        # the mask, if it is all lanes that live: the registers of the others don't matter
+        self.everyone: Bool | None = None
         # threads of a CTA, padded to whole warps; the padding never lives
         self.threads: int = (launch.threads + WARP - 1) // WARP * WARP
         self.program = Program([], [])
@@ -155,6 +157,8 @@ class Machine(Conversions):
             mask = None
         self.mask = mask
         self.notmask = None if mask is None else ~mask
+        whole = self.notmask is not None and not (self.alive & self.notmask).any()
+        self.everyone = mask if whole else None
 
     def _execute(self, index: int, mask: Bool) -> None:
         self.enter(mask)
