@@ -1,6 +1,7 @@
 """Uses of values that hang on the schedule which are right all the same (DESIGN.md 5).
 
-Recognized by the shape of the code around an instruction:
+Recognized by the shape of the code around an instruction. Both evaluators use this: the shape of
+the code is read once, what it means they work out apart.
 
 - `wait`: a strong load in a loop without effects that only ends on the loaded value.
 - `ticket`: atom.add or atom.inc whose old value is compared for equality and only decides branches
@@ -17,7 +18,7 @@ from functools import cached_property
 
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Instr
-from kcheck.semantics.slow.flow import ATOMICS, EFFECTS, Flow, Use
+from kcheck.semantics.flow import ATOMICS, EFFECTS, Flow, Use
 
 # forms that a loop may hold which waits for a value
 _HARMLESS = frozenset({"ld", "fence", "nanosleep", "bar.red", "bra", "prefetch"})
