@@ -6,7 +6,7 @@ from kcheck.confirm import SlowRuns, location
 from kcheck.launch import Launch, unflatten
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Instr
-from kcheck.semantics.races import Race
+from kcheck.semantics.race_reports import Race
 from kcheck.verdict import Finding
 from kcheck.witness import Subject
 

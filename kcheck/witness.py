@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from kcheck.outputs import separation
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.execution import Execution, Refused, execute
 from kcheck.semantics.machine import BudgetError
+from kcheck.semantics.plan import plan_of
 from kcheck.semantics.slow import Enclosure, Exact, Real, SlowMachine, SlowResult, Unevaluated
 from kcheck.verdict import Witness
 
@@ -49,6 +51,11 @@ class Subject:
     def rational(self) -> bool:
         """No instruction leaves the rationals."""
         return not any(instr.opcode[0] in IRRATIONAL for instr in self.kernel.code)
+
+    @cached_property
+    def whole(self) -> bool:
+        """Its CTAs wait for one another: none can be run without the others."""
+        return plan_of(self.kernel).grid
 
 
 def unknown_shapes(*sides: Subject) -> dict[str, tuple[int, ...]]:
@@ -212,7 +219,12 @@ def slow_run(
     *,
     races: bool = False,
 ) -> SlowResult:
-    """The slow evaluator on these inputs; integer buffers take theirs from the launch."""
+    """The slow evaluator on these inputs; integer buffers take theirs from the launch.
+
+    CTAs that wait for one another are all run.
+    """
+    if side.whole:
+        ctas = list(range(side.launch.ctas))
     mine = {p.name for p in side.launch.params}
     given = {name: values.tolist() for name, values in inputs.items() if name in mine}
     for name in list(given):

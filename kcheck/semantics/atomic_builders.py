@@ -13,12 +13,14 @@ import numpy as np
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics import integers
 from kcheck.semantics.access import Address, Place, address, resolve
+from kcheck.semantics.cas_loops import CasLoop
 from kcheck.semantics.decode import Builder, Decoder, put
+from kcheck.semantics.flags import in_turn
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.memory_builders import note_writers
 from kcheck.semantics.move_builders import type_size
 from kcheck.semantics.races import atomic_code
-from kcheck.semantics.values import FMT_BYTES, Array, Unstable, Unsupported
+from kcheck.semantics.values import FMT_BYTES, UNSIGNED, Array, Int, Unstable, Unsupported
 
 Slots = dict[str, str]
 # what an operation leaves of an old and a new number; inc and dec wrap at the operand
@@ -43,6 +45,7 @@ def _places(m: Machine, at: Address, size: int, code: int) -> list[Place]:
         if size < place.region.memory.granule:
             raise Unsupported("reinterpret", f"an atomic of {size} bytes in wider elements")
         note_writers(m, place, size)
+        _refuse_tail(m, place)
         if m.races is not None:
             m.races.write(place, size, code)
     return places
@@ -51,6 +54,18 @@ def _places(m: Machine, at: Address, size: int, code: int) -> list[Place]:
 def _unstable(m: Machine, dst: int | None) -> None:
     if dst is not None:
         put(m, dst, Unstable("the old value of an atomic", m.at))
+
+
+def _untracked(m: Machine, place: Place, size: int) -> None:
+    """An update that leaves in a cell what no loop may wait for."""
+    if m.flags is not None and m.flags.watches(place):
+        found = m.flags.histories(place, size)
+        m.flags.write(found, [None] * len(found))
+
+
+def _refuse_tail(m: Machine, place: Place) -> None:
+    if m.tail and place.region.space == "global":
+        raise Unsupported("unstable", "the last CTA updates what it may have updated already")
 
 
 def _add(d: Decoder, instr: Instr, slots: Slots) -> Step:
@@ -74,6 +89,7 @@ def _add(d: Decoder, instr: Instr, slots: Slots) -> Step:
                 for i, half in enumerate(m.halves(x)):
                     memory.add(place.cell + i * step, 2, m.real(half, fmt), place.mask)
             else:
+                _untracked(m, place, size)
                 memory.add(place.cell, size, m.real(x, fmt), place.mask)
         _unstable(m, dst)
 
@@ -101,20 +117,41 @@ def _update(d: Decoder, instr: Instr, slots: Slots) -> Step:
     at, slot = address(d, target, slots["space"]), d.integer(source, size)
     dst = d.dest(dsts[0]) if dsts else None
     code, apply = atomic_code(op, t, slots["scope"]), reduction(op, t)
+    plan, kind = d.machine.plan, np.dtype(f"{'i' if integers.is_signed(t) else 'u'}{size}")
+    draws, arrives = d.at in plan.tickets, d.at in plan.arrivals
+    commutes = op if code or op in ("inc", "dec") else ""
 
     def run(m: Machine) -> None:
+        old = Int(np.zeros(m.lanes, UNSIGNED[size]))
         for place in _places(m, at, size, code):
             operand = m.integer(m.regs[slot], size)
+            if m.flags is not None and draws:
+                m.flags.watch(place)
+            if m.flags is not None and m.flags.watches(place):
+                found = m.flags.histories(place, size)
+                lanes = [lane for lane, _ in found]
+                numbers = np.broadcast_to(operand.a, (m.lanes,))[lanes]
+                olds, news = in_turn(found, numbers, apply, kind)
+                m.flags.write(found, news, commutes, numbers.tolist())
+                old.a[lanes] = [held or 0 for held in olds]
+                if draws and m.tickets is not None and dst is not None:
+                    m.tickets.draw(found, dst)
             place.region.memory.update(
                 place.cell, size, operand, place.mask, apply, integers.is_signed(t)
             )
-        _unstable(m, dst)
+        if dst is not None and (draws or arrives):
+            put(m, dst, old)
+        else:
+            _unstable(m, dst)
 
     return run
 
 
 def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
     """Compare and swap of concrete integers, lane by lane."""
+    loop = d.machine.plan.cas.get(d.at)
+    if loop is not None:
+        return _cas_update(d, instr, slots, loop)
     ops = instr.operands
     size = type_size(slots["type"])
     at, dst = address(d, ops[1], slots["space"]), d.dest(ops[0])
@@ -122,6 +159,7 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
 
     def run(m: Machine) -> None:
         for place in _places(m, at, size, 0):
+            _untracked(m, place, size)
             old, new = m.integer(m.regs[expected], size), m.integer(m.regs[wanted], size)
             if old.u is not None:
                 raise Unsupported("undefined", "a comparison with an undefined value")
@@ -136,6 +174,26 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
 
             place.region.memory.update(place.cell, size, new, place.mask, swap, False)
         _unstable(m, dst)
+
+    return run
+
+
+def _cas_update(d: Decoder, instr: Instr, slots: Slots, loop: CasLoop) -> Step:
+    """A CAS loop that applies an operation, done at once: the first swap of each lane succeeds."""
+    target, place_of, expected, _ = instr.operands
+    size = type_size(slots["type"])
+    at, dst = address(d, place_of, slots["space"]), d.dest(target)
+    believed, operand = d.reg(expected), d.real(loop.operand, loop.fmt)
+    code = atomic_code(loop.operation, loop.fmt, slots["scope"])
+
+    def run(m: Machine) -> None:
+        held = m.regs[believed]
+        if type(held) is not Int:
+            raise Unsupported("unstable", "a CAS loop starts from a value that is not in its cell")
+        for place in _places(m, at, size, code):
+            _untracked(m, place, size)
+            place.region.memory.add(place.cell, size, m.real(m.regs[operand], loop.fmt), place.mask)
+        put(m, dst, held)
 
     return run
 

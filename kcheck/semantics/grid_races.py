@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kcheck.semantics.accesses import by_cell, pairs_of
 from kcheck.semantics.regions import Region
 from kcheck.semantics.shadow import MANY_CTAS, NO_CTA, Shadow, event, parts
 from kcheck.semantics.values import Array, Bool
 
 if TYPE_CHECKING:
-    from kcheck.semantics.races import Access, Races
+    from kcheck.semantics.accesses import Access
+    from kcheck.semantics.races import Races
 
 READ, WRITE = 0, 1
 
@@ -21,6 +23,8 @@ class GridRaces:
 
     def __init__(self, races: Races) -> None:
         self.races = races
+        # all accesses, by shadow and kind, where CTAs wait for one another
+        self.log: dict[tuple[int, int], list[Access]] = {}
 
     def check(self, access: Access, against: int, exempt: Array | None) -> None:
         """Compare with all accesses of kind `against` by other CTAs so far."""
@@ -32,10 +36,36 @@ class GridRaces:
             bad &= ~exempt
         if not bad.any():
             return
+        if races.orders is not None:
+            self._search(access, bad, against)
+            return
         known = shadow.of_another(against, cells, mine)
         i = int((bad & (known > 0)).argmax())
         other, at, thread = parts(int(known.reshape(-1)[i]))
         self._report("race.global", at, (thread, other), access, i, int(bad.sum()))
+
+    def _search(self, access: Access, bad: Bool, against: int) -> None:
+        """Find the pairs in the log, where some CTAs are ordered by more than the grid's end."""
+        races, m = self.races, self.races.machine
+        assert races.orders is not None
+        assert m.tickets is not None
+        cells, lanes = by_cell(access, bad)
+        for earlier in reversed(self.log.get((id(access.shadow), against), ())):
+            both = access.op == earlier.op and access.op & 1
+            if both or races.exempt(earlier, access, near=False):
+                continue
+            cell, me, other = pairs_of(earlier, cells, lanes)
+            unordered = races.serial[me] != races.serial[other]
+            if earlier.tail and access.tail:
+                unordered &= ~m.tickets.same_tail(me, other)
+            if not unordered.any():
+                continue
+            unordered &= ~races.orders.known(me, other, earlier.times(other))
+            if unordered.any():
+                i, count = int(unordered.argmax()), int(unordered.sum())
+                who = races.who(int(other[i])), races.who(int(me[i]))
+                at = earlier.at, access.at
+                races.report("race.global", *at, *who, access.region, int(cell[i]), count)
 
     def _report(
         self, reason: str, at: int, who: tuple[int, int] | None, access: Access, i: int, count: int
@@ -43,7 +73,7 @@ class GridRaces:
         """The `i`th of the access's cells is in a race with instruction `at`."""
         cell = int(access.cells.reshape(-1)[i])
         me = self.races.who(int(np.broadcast_to(access.lanes, access.cells.shape).reshape(-1)[i]))
-        self.races.report(reason, at, access.at, who or me, me, access, cell, count)
+        self.races.report(reason, at, access.at, who or me, me, access.region, cell, count)
 
     def short_scope(self, access: Access) -> None:
         """CTAs of this batch that update one cell together, in a scope that covers only one."""
@@ -53,7 +83,7 @@ class GridRaces:
             lanes = np.broadcast_to(access.lanes, access.cells.shape)[access.cells == cell]
             races, count = self.races, int(bad.sum())
             who = races.who(int(lanes[0])), races.who(int(lanes[-1]))
-            races.report("race.global", access.at, access.at, *who, access, int(cell), count)
+            races.report("race.global", access.at, access.at, *who, access.region, int(cell), count)
 
     def _event(self, access: Access) -> Array:
         races, lanes = self.races, access.lanes
@@ -63,6 +93,8 @@ class GridRaces:
     def note(self, access: Access) -> None:
         """Remember an access for the CTAs to come."""
         access.shadow.note_grid(access.cells, self._event(access), access.kind, access.op)
+        if self.races.orders is not None:
+            self.log.setdefault((id(access.shadow), access.kind), []).append(access)
 
     # ld.global.nc
 
