@@ -295,6 +295,7 @@ class Flags:
             elif state.position < len(history.writes):
                 state.position += 1
             state.at = m.at
+            state.inside = m.at in loop.loop
             value = history.value(state.position)
             if m.tail or (state.position and history.writes[state.position - 1].tail):
                 raise Unsupported("unstable", "a loop waits for what the last CTA writes")
@@ -374,7 +375,11 @@ class Flags:
     def _harmless(self, history: History, ended: Ended, later: int) -> bool:
         """May a loop that ended see a later write instead, in which it ends as well?"""
         write, position = history.writes[later - 1], ended.position
-        if write.knew < position or not write.told.covers(history.told(position)):
+        if write.knew < position:
+            return False
+        # updates pass on what was told before them
+        chained = history.base(later) <= position
+        if not chained and not write.told.covers(history.told(position)):
             return False
         if ended.loop.test == "flip":
             # what its own thread adds next it can't see yet

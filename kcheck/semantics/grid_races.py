@@ -23,8 +23,8 @@ class GridRaces:
 
     def __init__(self, races: Races) -> None:
         self.races = races
-        # all accesses, by shadow and kind, where CTAs wait for one another
-        self.log: dict[tuple[int, int], list[Access]] = {}
+        # all accesses, by shadow, where CTAs wait for one another
+        self.log: dict[int, list[Access]] = {}
 
     def check(self, access: Access, against: int, exempt: Array | None) -> None:
         """Compare with all accesses of kind `against` by other CTAs so far."""
@@ -50,22 +50,34 @@ class GridRaces:
         assert races.orders is not None
         assert m.tickets is not None
         cells, lanes = by_cell(access, bad)
-        for earlier in reversed(self.log.get((id(access.shadow), against), ())):
-            both = access.op == earlier.op and access.op & 1
-            if both or races.exempt(earlier, access, near=False):
+        for earlier in reversed(self.log.get(id(access.shadow), ())):
+            covers = earlier.kind == WRITE and not earlier.op
+            looked_for = earlier.kind == against and not self._exempt(earlier, access)
+            if not (covers or looked_for):
                 continue
             cell, me, other = pairs_of(earlier, cells, lanes)
-            unordered = races.serial[me] != races.serial[other]
-            if earlier.tail and access.tail:
-                unordered &= ~m.tickets.same_tail(me, other)
-            if not unordered.any():
+            if not len(me):
                 continue
-            unordered &= ~races.orders.known(me, other, earlier.times(other))
-            if unordered.any():
-                i, count = int(unordered.argmax()), int(unordered.sum())
-                who = races.who(int(other[i])), races.who(int(me[i]))
-                at = earlier.at, access.at
-                races.report("race.global", *at, *who, access.region, int(cell[i]), count)
+            known = races.orders.known(me, other, earlier.times(other))
+            if looked_for:
+                unordered = (races.serial[me] != races.serial[other]) & ~known
+                if earlier.tail and access.tail:
+                    unordered &= ~m.tickets.same_tail(me, other)
+                if unordered.any():
+                    i, count = int(unordered.argmax()), int(unordered.sum())
+                    who = races.who(int(other[i])), races.who(int(me[i]))
+                    at = earlier.at, access.at
+                    races.report("race.global", *at, *who, access.region, int(cell[i]), count)
+            if covers and known.all():  # and knows of what came before
+                keep = ~np.isin(cells, cell)
+                cells, lanes = cells[keep], lanes[keep]
+                if not len(cells):
+                    return
+
+    def _exempt(self, earlier: Access, access: Access) -> bool:
+        """May both come in any order?"""
+        both = access.op == earlier.op and access.op & 1
+        return bool(both) or self.races.exempt(earlier, access, near=False)
 
     def _report(
         self, reason: str, at: int, who: tuple[int, int] | None, access: Access, i: int, count: int
@@ -94,7 +106,7 @@ class GridRaces:
         """Remember an access for the CTAs to come."""
         access.shadow.note_grid(access.cells, self._event(access), access.kind, access.op)
         if self.races.orders is not None:
-            self.log.setdefault((id(access.shadow), access.kind), []).append(access)
+            self.log.setdefault(id(access.shadow), []).append(access)
 
     # ld.global.nc
 

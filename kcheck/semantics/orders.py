@@ -10,7 +10,7 @@ Source: PTX ISA 8 (causality order); Lamport (1978).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -172,16 +172,14 @@ class Orders:
         mine, theirs = me // clocks.threads, other // clocks.threads
         result = (mine == theirs) & (epochs < clocks.epoch[theirs]) & stayed
         result |= me == other
-        for cta in np.unique(mine):
+        for cta, here in _groups(mine):
             row = self.rows[cta]
             if row is not None:
-                here = mine == cta
                 result[here] |= _knows(row, other[here], theirs[here], times[here], stayed[here])
         if self.learned:
-            for lane in np.unique(me):
-                clock = self.learned.get(int(lane))
+            for lane, at in _groups(me):
+                clock = self.learned.get(lane)
                 if clock is not None:
-                    at = me == lane
                     result[at] |= _knows(clock, other[at], theirs[at], times[at], stayed[at])
         return np.asarray(result)
 
@@ -319,3 +317,13 @@ class Orders:
 def _knows(clock: Clock, other: Ints, ctas: Ints, times: Ints, stayed: Bool) -> Bool:
     by_epoch = (times >> TIME_SHIFT < clock.epochs[ctas]) & stayed
     return np.asarray(by_epoch | (clock.time_of(other) >= times))
+
+
+def _groups(keys: Ints) -> Iterator[tuple[int, Ints]]:
+    """Each key with the places where it stands."""
+    order = keys.argsort(kind="stable")
+    ends = np.flatnonzero(np.diff(keys[order], append=-1)) + 1
+    start = 0
+    for end in ends.tolist():
+        yield int(keys[order[start]]), order[start:end]
+        start = end
