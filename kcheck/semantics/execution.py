@@ -45,7 +45,8 @@ class Refused(Exception):
 class Execution:
     """What a run leaves: the memory of each tensor, the faults, and figures.
 
-    `ctas`: numbers of the CTAs that ran.
+    `ctas`: numbers of the CTAs that ran. `doubt`: why it does not stand for every schedule, so
+    that nothing but the defects which it shows counts.
     """
 
     kernel: Kernel
@@ -58,6 +59,7 @@ class Execution:
     origins: dict[int, int]
     races: list[Race]
     same_value: dict[int, int]
+    doubt: Refused | None = None
 
     def tensor(self, name: str) -> Tensor:
         """The launch's buffer of a name."""
@@ -102,6 +104,13 @@ def _run(
         except Unsupported as error:
             instr = machine.kernel.code[machine.at]
             raise Refused(error.form, error.message, instr) from error
+
+
+def _doubt(machine: Machine) -> Refused | None:
+    if machine.doubt is None:
+        return None
+    message, at = machine.doubt
+    return Refused("unstable", message, machine.kernel.code[at])
 
 
 def _together(machine: Machine, chosen: list[int]) -> int:
@@ -165,4 +174,5 @@ def execute(
         machine.reals.origins,
         [] if machine.races is None or not races else list(machine.races.found.values()),
         {} if machine.races is None or not races else machine.races.same_value,
+        _doubt(machine),
     )

@@ -182,21 +182,21 @@ class Flags:
         operands: list[int] | None = None,
     ) -> None:
         """Lanes wrote to the cells of `found` one after another; `values`: what these hold now."""
-        m, kind = self.machine, self.machine.plan.kinds[self.machine.at]
+        m, kind = self.machine, self.machine.plan.kinds.get(self.machine.at)
         for i, (lane, history) in enumerate(found):
             told = Told()
             knew = self.all_known(lane, history)
             self.meet(lane, history, operation, operands[i] if operands else 0)
             time = self.orders.time(lane)
-            if kind.strong:
+            if kind is not None and kind.strong:
                 told = self.orders.told(lane, kind.scope, kind.release)
-            if kind.rmw and history.writes:
+            if kind is not None and kind.rmw and history.writes:
                 told = history.writes[-1].told.plus(told)
             operand = operands[i] if operands else 0
             write = Write(lane, m.at, time, values[i], operation, operand, knew, told, m.tail)
             history.writes.append(write)
             self.since[lane, history.agent] = knew
-            if history.closed and kind.rmw:
+            if history.closed and kind is not None and kind.rmw:
                 raise Unsupported("unstable", "a ticket is drawn after the last one was compared")
             self._after_waits(history, write)
 
@@ -264,6 +264,7 @@ class Flags:
         """A write that comes after loops that ended: each must have been over, or not care."""
         if not history.ended:
             return
+        m = self.machine
         lanes = np.array([e.lane for e in history.ended])
         times = np.array([e.time for e in history.ended])
         known = self.orders.known(np.full(len(lanes), write.lane), lanes, times)
@@ -271,10 +272,10 @@ class Flags:
         position = len(history.writes)
         for ended, over in zip(history.ended, known.tolist(), strict=True):
             if not over and not self._harmless(history, ended, position):
-                raise Unsupported(
-                    "unstable",
+                m.note_doubt(
                     "a loop that waits for a value of this cell need not have seen it before "
                     "this write",
+                    write.at,
                 )
 
     # loops that wait
@@ -338,10 +339,8 @@ class Flags:
             self._same_in_any_order(history, ended)
             for later in range(state.position + 1, len(history.writes) + 1):
                 if not self._harmless(history, ended, later):
-                    m.at = history.writes[later - 1].at
-                    raise Unsupported(
-                        "unstable", "a loop that waits for an earlier value may miss it"
-                    )
+                    message = "a loop that waits for an earlier value may miss it"
+                    m.note_doubt(message, history.writes[later - 1].at)
             history.ended.append(ended)
             agents, times = np.array([history.agent]), np.array([state.position])
             self.orders.learn(lane, self.orders.single(agents, times))
@@ -369,8 +368,7 @@ class Flags:
             rising = updates[0].operation == "add" and _signed(updates[0].operand, history) > 0
             if ended.start <= first or (rising and ended.loop.test in ("rising", "equal")):
                 return
-        self.machine.at = ended.at
-        raise Unsupported("unstable", "when the loop ends depends on the order of atomics")
+        self.machine.note_doubt("when the loop ends depends on the order of atomics", ended.at)
 
     def _harmless(self, history: History, ended: Ended, later: int) -> bool:
         """May a loop that ended see a later write instead, in which it ends as well?"""

@@ -111,6 +111,8 @@ class Machine(Conversions):
         self.flags: Flags | None = None
         self.tickets: Tickets | None = None
         self.watched: set[int] = set()
+        # why this schedule does not stand for all, and the instruction
+        self.doubt: tuple[str, int] | None = None
         # the CTAs run on as if each had drawn the last ticket
         self.tail = False
         # lanes that came to an instruction that a loop waits by
@@ -216,6 +218,10 @@ class Machine(Conversions):
         if self.races is not None:
             self.races.exited(lanes)
         self.alive = self.alive & ~lanes
+
+    def note_doubt(self, message: str, at: int) -> None:
+        """What is seen from now on need not be so in every schedule: only defects count."""
+        self.doubt = self.doubt or (message, at)
 
     # faults
 

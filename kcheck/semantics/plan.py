@@ -110,7 +110,7 @@ def _is_seed(flow: Flow, pc: int, cas: dict[int, CasLoop]) -> bool:
 
 
 def _spins(flow: Flow, pc: int) -> bool:
-    """Does a loop end by the value that an instruction reads, and by nothing else?"""
+    """Does a loop end by the value that an instruction reads, and by nothing that changes else?"""
     name = flow.names[pc]
     if name != "ld" and (name not in ATOMICS or not flow.defs[pc]):
         return False
@@ -125,9 +125,11 @@ def _ends_by(flow: Flow, pc: int, loop: frozenset[int]) -> bool:
     if not base or any(base & flow.defs[at] for at in loop):
         return False
     exits = [at for at in loop if any(after not in loop for after in flow.successors[at])]
+    hangs = False
     for at in exits:
         guard = flow.code[at].guard
         needs = flow.sources([guard.reg.name], loop) if guard is not None else set()
-        if pc not in needs or any(n in flow.sources(flow.uses[n], loop) for n in needs):
-            return False
-    return bool(exits)
+        if any(n in flow.sources(flow.uses[n], loop) for n in needs):
+            return False  # it counts, too
+        hangs |= pc in needs
+    return hangs
