@@ -15,7 +15,7 @@ from kcheck.semantics import integers
 from kcheck.semantics.access import Address, Place, address, resolve
 from kcheck.semantics.cas_loops import CasLoop
 from kcheck.semantics.decode import Builder, Decoder, put
-from kcheck.semantics.flags import in_turn
+from kcheck.semantics.histories import in_turn
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.memory_builders import note_writers
 from kcheck.semantics.move_builders import type_size

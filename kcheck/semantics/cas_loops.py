@@ -30,6 +30,8 @@ def cas_loop(flow: Flow, pc: int, idiom: Idiom) -> CasLoop | None:
     loop, (_, _, expected, new) = idiom.loop, flow.code[pc].operands
     if not isinstance(expected, Reg) or not _ends_when_equal(flow, pc, loop, expected.name):
         return None
+    if any(u.pc not in loop for at in loop for n in flow.defs[at] for u in flow.reached(at, n)):
+        return None  # how often it goes round, or what it saw, shows
     slice_ = flow.sources(registers(new), loop) - {pc}
     cores = [at for at in slice_ if flow.names[at] == "float.add"]
     moves = slice_ - set(cores)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kcheck.ptx_frontend.tree import Pair, Reg
-from kcheck.semantics.flow import ATOMICS
 from kcheck.semantics.values import Bool, Pred, Unstable, Unsupported
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def gate(decoder: Decoder, index: int) -> Gate | None:
     if start in plan.waits:
         gates.append(_waiting(index, start))
     if start in plan.spins:
-        gates.append(_spinning(start, plan.flow.names[start] in ATOMICS))
+        gates.append(_spinning(start, start in plan.hopeless))
     if start - 1 in plan.tickets:
         gates.append(_drawing(index))
     if not gates:
@@ -88,12 +87,12 @@ def _waiting(index: int, at: int) -> Gate:
     return wait
 
 
-def _spinning(at: int, atomic: bool) -> Gate:
+def _spinning(at: int, hopeless: bool) -> Gate:
     """A loop that goes round again for a value that nobody can be told to have written."""
 
     def spin(m: Machine, group: Bool) -> Bool:
         came = m.came.get(at)
-        again = atomic or (came is not None and (came & group).any())
+        again = hopeless or (came is not None and (came & group).any())
         if again:
             m.at = at
             raise Unsupported("spin", "a loop waits for a value that other threads write")
@@ -127,6 +126,8 @@ def judged(decoder: Decoder, at: int, run: Step) -> Step:
     def watched(m: Machine) -> None:
         run(m)
         assert m.tickets is not None
+        if instr.guard is not None:
+            raise Unsupported("unstable", "a ticket is compared under a guard")
         for i, slot in enumerate(slots):
             p = m.predicate(m.regs[slot])
             if p.u is not None or p.s is not None:

@@ -45,39 +45,47 @@ class GridRaces:
         self._report("race.global", at, (thread, other), access, i, int(bad.sum()))
 
     def _search(self, access: Access, bad: Bool, against: int) -> None:
-        """Find the pairs in the log, where some CTAs are ordered by more than the grid's end."""
+        """Find the pairs in the log, where some CTAs are ordered by more than the grid's end.
+
+        Those within a CTA as well: the stamps of these cells tell of another CTA.
+        """
         races, m = self.races, self.races.machine
         assert races.orders is not None
         assert m.tickets is not None
         cells, lanes = by_cell(access, bad)
         for earlier in reversed(self.log.get(id(access.shadow), ())):
             covers = earlier.kind == WRITE and not earlier.op
-            looked_for = earlier.kind == against and not self._exempt(earlier, access)
+            looked_for = earlier.kind == against
             if not (covers or looked_for):
                 continue
             cell, me, other = pairs_of(earlier, cells, lanes)
             if not len(me):
                 continue
             known = races.orders.known(me, other, earlier.times(other))
-            if looked_for:
-                unordered = (races.serial[me] != races.serial[other]) & ~known
+            for near in (True, False) if looked_for else ():
+                apart = (races.serial[me] != races.serial[other]) != near
+                if self._exempt(earlier, access, near):
+                    continue
+                unordered = (me != other) & apart & ~known
                 if earlier.tail and access.tail:
-                    unordered &= ~m.tickets.same_tail(me, other)
+                    unordered &= ~m.tickets.same_tail(me, other) | near
                 if unordered.any():
                     i, count = int(unordered.argmax()), int(unordered.sum())
                     who = races.who(int(other[i])), races.who(int(me[i]))
+                    reason = races.reason_of(earlier, access) if near else "race.global"
                     at = earlier.at, access.at
-                    races.report("race.global", *at, *who, access.region, int(cell[i]), count)
+                    races.report(reason, *at, *who, access.region, int(cell[i]), count)
             if covers and known.all():  # and knows of what came before
                 keep = ~np.isin(cells, cell)
                 cells, lanes = cells[keep], lanes[keep]
                 if not len(cells):
                     return
 
-    def _exempt(self, earlier: Access, access: Access) -> bool:
-        """May both come in any order?"""
-        both = access.op == earlier.op and access.op & 1
-        return bool(both) or self.races.exempt(earlier, access, near=False)
+    def _exempt(self, earlier: Access, access: Access, near: bool) -> bool:
+        """May both come in any order? `near`: within a CTA."""
+        same = access.op and access.op >> 1 == earlier.op >> 1
+        reaches = near or (earlier.op & access.op & 1)
+        return bool(same and reaches) or self.races.exempt(earlier, access, near)
 
     def _report(
         self, reason: str, at: int, who: tuple[int, int] | None, access: Access, i: int, count: int

@@ -6,17 +6,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from kcheck.ptx_frontend.kernel import BasicBlock, Kernel
-from kcheck.ptx_frontend.tree import Instr
+from kcheck.ptx_frontend.tree import Instr, Target
 from kcheck.semantics.aggregates import is_aggregate
 from kcheck.semantics.cas_loops import CasLoop, cas_loop
-from kcheck.semantics.flow import ATOMICS, EFFECTS, Flow
+from kcheck.semantics.flow import ATOMICS, Flow
 from kcheck.semantics.idioms import Idioms
 from kcheck.semantics.strength import Kind, kinds_of
 from kcheck.semantics.wait_loops import WaitLoop, wait_loop
 
 _STRONG = frozenset({"volatile", "relaxed", "acquire"})
-# what a loop may hold besides that only waits
-_QUIET = ATOMICS | {"ld", "fence", "nanosleep", "bra"}
+# instructions of a loop that may do nothing but wait, and what such a loop does not hold
+TIGHT = 64
+_WORK = frozenset({"st", "red", "bar", "barrier", "cp", "call", "mma", "wgmma", "ldmatrix"})
 
 
 @dataclass
@@ -26,7 +27,8 @@ class Plan:
     `waits`: loads of wait loops. `arrivals`: atomics whose old value only such a loop compares.
     `tickets`: atomics with the comparisons of their old values. `cas`: compare-and-swaps that
     update by an operation; `seeds`: the loads before these. `aggregates`: `activemask`s that only
-    gather an update. `spins`: loads and atomics that other loops wait by.
+    gather an update. `spins`: loads and atomics that other loops wait by; `hopeless`: those that
+    are refused even where the loop ends at once.
     """
 
     flow: Flow | None = None
@@ -38,6 +40,7 @@ class Plan:
     seeds: frozenset[int] = frozenset()
     aggregates: frozenset[int] = frozenset()
     spins: frozenset[int] = frozenset()
+    hopeless: frozenset[int] = frozenset()
 
     @property
     def grid(self) -> bool:
@@ -69,7 +72,8 @@ def hangs_on_schedule(instr: Instr) -> bool:
 
 def plan_of(kernel: Kernel) -> Plan:
     """The plan of a kernel; costs nothing much where nothing hangs on the schedule."""
-    if not any(hangs_on_schedule(instr) for instr in kernel.code):
+    tight = _tight_loops(kernel)
+    if not tight and not any(hangs_on_schedule(instr) for instr in kernel.code):
         return Plan()
     idioms = Idioms(kernel)
     flow = idioms.flow
@@ -77,10 +81,17 @@ def plan_of(kernel: Kernel) -> Plan:
     for pc, idiom in idioms.found.items():
         named.setdefault(idiom.name, []).append(pc)
     loops = {pc: wait_loop(idioms, pc) for pc in named.get("wait", ())}
-    waits = {pc: loop for pc, loop in loops.items() if loop is not None}
+    waits = {
+        pc: loop
+        for pc, loop in loops.items()
+        if loop is not None and sum(other in loop.loop for other in loops) == 1
+    }
     cas = {pc: cas_loop(flow, pc, idioms.found[pc]) for pc in named.get("cas", ())}
     updates = {pc: loop for pc, loop in cas.items() if loop is not None}
     known = {*waits, *updates, *named.get("ticket", ())}
+    spins = {pc for pc, body in tight.items() if pc not in known and _spins(flow, pc, body)}
+    unclear = loops.keys() - waits.keys()
+    atomics = {pc for pc in spins if flow.names[pc] in ATOMICS}
     return Plan(
         flow,
         kinds_of(kernel, idioms),
@@ -90,8 +101,26 @@ def plan_of(kernel: Kernel) -> Plan:
         updates,
         frozenset(pc for pc in named.get("seed", ()) if _is_seed(flow, pc, updates)),
         frozenset(pc for pc in named.get("aggregate", ()) if is_aggregate(flow, pc)),
-        frozenset(pc for pc in range(len(kernel.code)) if pc not in known and _spins(flow, pc)),
+        frozenset(spins | unclear),
+        frozenset(atomics | unclear),
     )
+
+
+def _tight_loops(kernel: Kernel) -> dict[int, range]:
+    """Loads and atomics in short loops that do nothing but compute, load and update; the loops."""
+    found: dict[int, range] = {}
+    for at, instr in enumerate(kernel.code):
+        target = instr.operands[0] if instr.opcode[0] == "bra" else None
+        if not isinstance(target, Target) or not 0 <= at - target.index < TIGHT:
+            continue
+        body = range(target.index, at + 1)
+        if not _WORK.isdisjoint(kernel.code[pc].opcode[0] for pc in body):
+            continue
+        for pc in body:
+            inner = pc in found and len(found[pc]) < len(body)
+            if kernel.code[pc].opcode[0] in ("ld", "atom") and not inner:
+                found[pc] = body
+    return found
 
 
 def _only_flips(flow: Flow, pc: int, waits: dict[int, WaitLoop]) -> bool:
@@ -109,15 +138,13 @@ def _is_seed(flow: Flow, pc: int, cas: dict[int, CasLoop]) -> bool:
     )
 
 
-def _spins(flow: Flow, pc: int) -> bool:
+def _spins(flow: Flow, pc: int, body: range) -> bool:
     """Does a loop end by the value that an instruction reads, and by nothing that changes else?"""
     name = flow.names[pc]
     if name != "ld" and (name not in ATOMICS or not flow.defs[pc]):
         return False
-    quiet = [at for at, form in enumerate(flow.names) if form not in EFFECTS or form in _QUIET]
-    return any(
-        _ends_by(flow, pc, flow.cycle(pc, inside)) for inside in (quiet, range(len(flow.code)))
-    )
+    loop = flow.cycle(pc, body)
+    return bool(loop) and _ends_by(flow, pc, loop)
 
 
 def _ends_by(flow: Flow, pc: int, loop: frozenset[int]) -> bool:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kcheck.semantics.flags import Flags, History
+from kcheck.semantics.flags import Flags
+from kcheck.semantics.histories import History
 from kcheck.semantics.lost_tickets import Lost
 from kcheck.semantics.same_value import values_equal
 from kcheck.semantics.values import UNSIGNED, Array, Bool, Int, Unsupported

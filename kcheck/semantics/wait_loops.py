@@ -76,9 +76,9 @@ def _test(idioms: Idioms, pc: int, loop: frozenset[int]) -> tuple[str, bool]:
         compare = _NEGATED[compare]
     if _holds(flow, pc, b):
         a, b, compare = b, a, _SWAPPED.get(compare, compare)
-    if compare == "eq" and _holds(flow, pc, a):
-        return "equal", False
     fixed = not isinstance(b, Reg) or not any(b.name in flow.defs[at] for at in loop)
+    if compare == "eq" and _holds(flow, pc, a) and fixed:
+        return "equal", False
     if _holds(flow, pc, a) and fixed and compare in _RISING:
         return "rising", kind[0] == "s"
     if _is_sign(compare, kind, b) and _flips(idioms, pc, loop, a):

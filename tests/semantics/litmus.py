@@ -518,6 +518,24 @@ MESSAGES = [
              "ld.relaxed.gpu.global.u32 r, F;", "", _LOST),
     _message("a weak flag", "st.global.u32 F;", "ld.acquire.gpu.global.u32 r, F;", "",
              f"{_LOST}, {_SEEN}"),
+    Litmus(
+        "another CTA's load does not hide one of the same CTA",
+        """
+        setp.eq.u32 p, c, 1; @p bra C;
+        setp.eq.u32 p, i, 0;
+        @p ld.global.u32 r, [O+800]; // A
+        setp.ne.u32 p, i, 32; @p bra E;
+        W: ld.acquire.gpu.global.u32 v, [O+1000]; setp.ne.u32 q, v, 1; @q bra W;
+        st.global.u32 [O+800], 3; // B
+        bra E;
+        C: setp.ne.u32 p, i, 0; @p bra E;
+        ld.global.u32 r, [O+800];
+        st.release.gpu.global.u32 [O+1000], 1;
+        E:
+        """,
+        (LOADED,),
+        ctas=2,
+    ),
     Litmus("within a CTA", _WITHIN.format(
         tell="membar.cta; red.relaxed.cta.shared.add.u32 [f], 1;", see="membar.cta;")),
     Litmus("within a CTA, no fence at the writers", _WITHIN.format(
