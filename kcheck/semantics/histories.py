@@ -77,6 +77,7 @@ class History:
 
 
 def signed(value: int, history: History) -> int:
+    """The bits of a cell as a signed number."""
     half = 1 << 8 * history.size - 1
     return ((value ^ half) & (2 * half - 1)) - half
 

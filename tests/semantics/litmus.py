@@ -470,6 +470,25 @@ xor.b32 r, i, 32; mov.u32 s, t; mad.lo.u32 s, r, 4, s;
 ld.shared.u32 v, [s]; // B
 E:
 """
+# one lane waits, and a warp barrier lets the others of its warp know
+_BY_ONE_LANE = """
+setp.ne.u32 p, c, 0; @p bra C;
+st.global.u32 [x], 7; // A
+bar.sync 0;
+setp.ne.u32 p, i, 0; @p bra E;
+st.release.gpu.global.u32 [O+1000], 1;
+bra E;
+C:
+setp.ne.u32 p, l, 0; @p bra D;
+W:
+ld.acquire.gpu.global.u32 r, [O+1000];
+setp.ne.u32 q, r, 1;
+@q bra W;
+D:
+{meet}
+ld.global.u32 v, [x+-{back}]; // B
+E:
+"""
 # two CTAs count up, and a third waits for both
 _COUNTED = """
 setp.eq.u32 p, c, 2; @p bra C;
@@ -542,6 +561,10 @@ MESSAGES = [
         tell="red.relaxed.cta.shared.add.u32 [f], 1;", see="membar.cta;"), (LOADED,)),
     Litmus("within a CTA, no fence at the readers", _WITHIN.format(
         tell="membar.cta; red.relaxed.cta.shared.add.u32 [f], 1;", see=""), (LOADED,)),
+    Litmus("by a lane of each warp",
+           _BY_ONE_LANE.format(meet="bar.warp.sync -1;", back=256), ctas=2),
+    Litmus("by a lane of each warp that tells nobody", _BY_ONE_LANE.format(meet="", back=256),
+           (_LOST,), ctas=2),
     Litmus("counted", _COUNTED.format(tell=_COUNT, until="ne", back=512), ctas=3),
     Litmus("counted, at least", _COUNTED.format(tell=_COUNT, until="lt", back=256), ctas=3),
     Litmus("counted by one without a release", _COUNTED.format(

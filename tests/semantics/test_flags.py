@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcheck.check import safe
+from kcheck.check import equivalent, safe
 from tests.semantics.litmus import Litmus
 
 # thread 0 of each CTA; the last CTA waits, the others tell it something
@@ -130,3 +130,37 @@ def test_a_barrier_whose_last_arrival_sends_on_the_others() -> None:
     assert (verdict.verdict, verdict.reason) == ("undecided", "unsupported.unstable")
     (place,) = verdict.findings[0].locations
     assert litmus.text.splitlines()[place.line - 1].endswith("// A")
+
+
+AGGREGATED = """
+setp.ge.u32 p, i, 40; @p bra E;
+activemask.b32 r;
+brev.b32 u, r; bfind.shiftamt.u32 u, u;
+setp.ne.u32 q, l, u;
+{skip}
+popc.b32 v, r;
+{update} // A
+E:
+"""
+RED = "red.global.add.u32 [O], v;"
+
+
+@pytest.mark.parametrize(
+    ("skip", "update", "reason"),
+    [
+        ("@q bra E;", RED, None),
+        ("", f"@!q {RED}", None),
+        # every lane adds, only those that are not elected do, another operation
+        ("", RED, "unsupported.unstable"),
+        ("@!q bra E;", RED, "unsupported.unstable"),
+        ("@q bra E;", "red.global.max.u32 [O], v;", "unsupported.unstable"),
+    ],
+)
+def test_one_lane_adds_for_its_warp(skip: str, update: str, reason: str | None) -> None:
+    litmus = Litmus("", AGGREGATED.format(skip=skip, update=update), ctas=2)
+    verdict = safe(litmus.text, launch=litmus.launch, seed=1)
+    assert (verdict.verdict, verdict.reason) == ("undecided" if reason else "proved", reason)
+    plain = Litmus("", f"setp.lt.u32 p, i, 40; mov.u32 v, 1; @p {RED}", ctas=2)
+    if reason is None:
+        equal = equivalent(plain.text, litmus.text, launch=litmus.launch, seed=1)
+        assert equal.verdict == "proved"

@@ -24,7 +24,7 @@ from kcheck.semantics.slow.errors import Unevaluated
 from tests.semantics.flag_programs import messages, tickets
 from tests.semantics.programs import Program
 
-SEEDS = (None, 1, 2, 3)
+SEEDS = (None, 1, 2)
 Pairs = set[tuple[int, int]]
 
 
@@ -86,7 +86,7 @@ def compare(program: Program) -> str:
     return "none"
 
 
-SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=60)
+SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=25)
 
 
 @SETTINGS
@@ -105,11 +105,11 @@ def test_tickets(program: Program) -> None:
 def test_some_are_right_and_some_are_wrong(programs: Any) -> None:
     seen: Counter[str] = Counter()
 
-    @settings(SETTINGS, max_examples=50, derandomize=True)
+    @settings(SETTINGS, max_examples=30, derandomize=True)
     @given(programs())
     def collect(program: Program) -> None:
         seen[compare(program)] += 1
 
     collect()
-    assert min(seen["none"], seen["race"]) > 4, seen
+    assert min(seen["none"], seen["race"]) > 3, seen
     assert set(seen) <= {"none", "race", "doubt", "unsupported.unstable"}
