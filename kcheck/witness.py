@@ -23,7 +23,7 @@ from kcheck.outputs import separation
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.execution import Execution, Refused, execute
 from kcheck.semantics.machine import BudgetError
-from kcheck.semantics.plan import plan_of
+from kcheck.semantics.plan import Plan, plan_of
 from kcheck.semantics.slow import Enclosure, Exact, Real, SlowMachine, SlowResult, Unevaluated
 from kcheck.verdict import Witness
 
@@ -53,9 +53,9 @@ class Subject:
         return not any(instr.opcode[0] in IRRATIONAL for instr in self.kernel.code)
 
     @cached_property
-    def whole(self) -> bool:
-        """Its CTAs wait for one another: none can be run without the others."""
-        return plan_of(self.kernel).grid
+    def plan(self) -> Plan:
+        """What of it hangs on the schedule."""
+        return plan_of(self.kernel)
 
 
 def unknown_shapes(*sides: Subject) -> dict[str, tuple[int, ...]]:
@@ -223,7 +223,7 @@ def slow_run(
 
     CTAs that wait for one another are all run.
     """
-    if side.whole:
+    if side.plan.grid:
         ctas = list(range(side.launch.ctas))
     mine = {p.name for p in side.launch.params}
     given = {name: values.tolist() for name, values in inputs.items() if name in mine}

@@ -164,3 +164,53 @@ def test_one_lane_adds_for_its_warp(skip: str, update: str, reason: str | None) 
     if reason is None:
         equal = equivalent(plain.text, litmus.text, launch=litmus.launch, seed=1)
         assert equal.verdict == "proved"
+
+
+# each pair of CTAs draws from a counter of its own; the last one adds both words up
+TICKETS = """
+.reg .b32 n, m; .reg .b64 y; .reg .pred z;
+.shared .b32 last;
+and.b32 n, c, 1; shr.u32 m, c, 1; mad.wide.u32 y, m, 4, O;
+st.global.u32 [x], c;
+membar.gl;
+bar.sync 0;
+setp.ne.u32 p, i, 0;
+@p bra B;
+atom.global.add.u32 r, [y+1000], 1; // D
+setp.eq.u32 z, r, {wanted};
+selp.u32 v, 1, 0, z;
+st.shared.u32 [last], v;
+B:
+bar.sync 0;
+{between}
+ld.shared.u32 w, [last];
+setp.eq.u32 q, w, 0;
+@q bra E;
+and.b32 n, c, 2; mad.lo.u32 n, n, 32, i; mad.wide.u32 a, n, 4, O;
+ld.global.u32 r, [a]; ld.global.u32 v, [a+128];
+add.u32 v, v, r;
+{store}
+E:
+"""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "between", "store", "reason"),
+    [
+        ("1", "", "st.global.u32 [a], v;", None),
+        # who is the last shows in where it stores
+        ("1", "", "st.global.u32 [x], v;", "unsupported.unstable"),
+        # another than the last, at least of the first pair
+        ("0", "", "st.global.u32 [a], v;", "race.global"),
+        ("m", "", "st.global.u32 [a], v;", "race.global"),
+        ("n", "", "st.global.u32 [a], v;", "unsupported.unstable"),
+        # what every CTA does after its draw
+        ("1", "st.global.u32 [x], 5;", "st.global.u32 [a], v;", "unsupported.unstable"),
+        ("1", "st.shared.u32 [last], 1;", "st.global.u32 [a], v;", "unsupported.unstable"),
+    ],
+)
+def test_a_ticket_for_each_pair(wanted: str, between: str, store: str, reason: str | None) -> None:
+    text = TICKETS.format(wanted=wanted, between=between, store=store)
+    litmus = Litmus("", text, ctas=4, threads=32)
+    verdict = safe(litmus.text, launch=litmus.launch, seed=1)
+    assert verdict.reason == reason
