@@ -115,6 +115,10 @@ class GridRaces:
         access.shadow.note_grid(access.cells, self._event(access), access.kind, access.op)
         if self.races.orders is not None:
             self.log.setdefault(id(access.shadow), []).append(access)
+            if access.tail and access.kind == READ:
+                tickets = self.races.machine.tickets
+                assert tickets is not None
+                tickets.load(access)
 
     # ld.global.nc
 

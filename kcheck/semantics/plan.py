@@ -84,7 +84,9 @@ def plan_of(kernel: Kernel) -> Plan:
     waits = {
         pc: loop
         for pc, loop in loops.items()
-        if loop is not None and sum(other in loop.loop for other in loops) == 1
+        if loop is not None
+        and sum(other in loop.loop for other in loops) == 1
+        and (pc in loop.loop or not loop.seen)
     }
     cas = {pc: cas_loop(flow, pc, idioms.found[pc]) for pc in named.get("cas", ())}
     updates = {pc: loop for pc, loop in cas.items() if loop is not None}

@@ -210,26 +210,16 @@ class Races(Reports):
         """The lanes of a place load `nbytes`."""
         shadow = self.shadow(place.region)
         if shadow is not None:
-            cells, lanes = self.cells_of(place, nbytes)
-            self.read_cells(shadow, place.region, cells, lanes)
-            if self.orders is not None:
-                self._read_shared_out(place, nbytes, cells, lanes)
+            self.read_cells(shadow, place.region, *self.cells_of(place, nbytes))
+            flags = self.machine.flags
+            if flags is not None and flags.has(place.region):
+                flags.read(place, nbytes)
 
     def wait(self, place: Place, nbytes: int) -> None:
         """The load of a wait loop: `semantics.flags` knows which writes it may meet."""
         shadow = self.shadow(place.region)
         if shadow is not None:
             self.read_cells(shadow, place.region, *self.cells_of(place, nbytes))
-
-    def _read_shared_out(self, place: Place, nbytes: int, cells: Array, lanes: Array) -> None:
-        """A read where CTAs wait for one another: of flags, or of what the last CTA stored."""
-        m = self.machine
-        assert m.flags is not None
-        assert m.tickets is not None
-        if m.flags.has(place.region):
-            m.flags.read(place, nbytes)
-        if m.tail:
-            m.tickets.load(place, cells, lanes)
 
     def read_nc(self, place: Place, nbytes: int) -> None:
         """The same by `ld.global.nc`, which must meet no write at all, ordered or not."""

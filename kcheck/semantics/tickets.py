@@ -22,6 +22,7 @@ from kcheck.semantics.values import UNSIGNED, Array, Bool, Int, Unsupported
 
 if TYPE_CHECKING:
     from kcheck.semantics.access import Place
+    from kcheck.semantics.accesses import Access
     from kcheck.semantics.machine import Machine
 
 MANY = -1
@@ -206,13 +207,14 @@ class Tickets:
                 raise Unsupported("unstable", "what is stored depends on which CTA is the last")
         m.enter(outer)
 
-    def load(self, place: Place, cells: Array, lanes: Array) -> None:
-        """A tail loads cells (k, lanes)."""
-        owner = self.stored.get(id(place.region.memory))
+    def load(self, access: Access) -> None:
+        """A tail reads cells."""
+        owner = self.stored.get(id(access.region.memory))
         if owner is None:
             return
-        ctas = lanes // self.machine.threads + 1
-        if ((owner[cells] != 0) & (owner[cells] != ctas)).any():
+        ctas = access.lanes // self.machine.threads + 1
+        held = owner[access.cells]
+        if ((held != 0) & (held != ctas)).any():
             raise Unsupported("unstable", "the last CTA reads what it may have written itself")
 
     def finish(self) -> None:

@@ -200,6 +200,13 @@ E:
         ("1", "", "st.global.u32 [a], v;", None),
         # who is the last shows in where it stores
         ("1", "", "st.global.u32 [x], v;", "unsupported.unstable"),
+        # what another tail stored is copied
+        (
+            "1",
+            "",
+            "st.global.u32 [a], v; cp.async.ca.shared.global [s], [a], 4; cp.async.wait_all;",
+            "unsupported.unstable",
+        ),
         # another than the last, at least of the first pair
         ("0", "", "st.global.u32 [a], v;", "race.global"),
         ("m", "", "st.global.u32 [a], v;", "race.global"),
