@@ -19,7 +19,6 @@ from kcheck.semantics.histories import in_turn
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.memory_builders import note_writers
 from kcheck.semantics.move_builders import type_size
-from kcheck.semantics.races import atomic_code
 from kcheck.semantics.values import FMT_BYTES, UNSIGNED, Array, Int, Unstable, Unsupported
 
 Slots = dict[str, str]
@@ -37,6 +36,23 @@ _UFUNC: dict[str, np.ufunc] = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }
+
+
+# read-modify-writes that commute with themselves
+_COMMUTE = ("add", "min", "max", "and", "or", "xor")
+
+
+def atomic_code(op: str, type_name: str, scope: str) -> int:
+    """A number for operation, type and reach; 0 for one that does not commute with itself.
+
+    Odd: it reaches other CTAs (no scope means .gpu, PTX ISA 9.7.13.5 atom).
+    """
+    if op not in _COMMUTE:
+        return 0
+    width = {"16": 0, "32": 1, "64": 2}[type_name.removesuffix("x2")[-2:]]
+    kind = {"f": 0, "b": 0}.get(type_name[0], 1) if op == "add" else 1
+    number = 1 + _COMMUTE.index(op) + len(_COMMUTE) * (width + 3 * kind)
+    return 2 * number + (scope in ("", "gpu", "sys"))
 
 
 def _places(m: Machine, at: Address, size: int, code: int) -> list[Place]:

@@ -53,19 +53,19 @@ class GridRaces:
         assert races.orders is not None
         assert m.tickets is not None
         cells, lanes = by_cell(access, bad)
+        flag = races.is_flag(access.region)
         for earlier in reversed(self.log.get(id(access.shadow), ())):
-            covers = earlier.kind == WRITE and not earlier.op
-            looked_for = earlier.kind == against
-            if not (covers or looked_for):
+            covers = earlier.kind == WRITE and not earlier.op and not flag
+            sides = (True, False) if earlier.kind == against else ()
+            wanted = [near for near in sides if not self._exempt(earlier, access, near)]
+            if not (covers or wanted):
                 continue
             cell, me, other = pairs_of(earlier, cells, lanes)
             if not len(me):
                 continue
             known = races.orders.known(me, other, earlier.times(other))
-            for near in (True, False) if looked_for else ():
+            for near in wanted:
                 apart = (races.serial[me] != races.serial[other]) != near
-                if self._exempt(earlier, access, near):
-                    continue
                 unordered = (me != other) & apart & ~known
                 if earlier.tail and access.tail:
                     unordered &= ~m.tickets.same_tail(me, other) | near

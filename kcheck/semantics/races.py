@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from kcheck.semantics.machine import Machine
 
 WARP = 32
+# entries of the log from which on those of past epochs are looked for
+LOGGED = 256
 
 
 class Races(Reports):
@@ -60,6 +62,7 @@ class Races(Reports):
         self.serial = m.ctas[m.cta_of] + 1
         self.tid = m.lane % m.threads + 1
         self.log: list[Access] = []
+        self.most = LOGGED
         self.last: Array = np.full(m.lanes, -1, np.int64)
         # accesses by threads that left before a barrier: nothing ever orders them
         self.gone: list[Access] = []
@@ -94,6 +97,13 @@ class Races(Reports):
         if ctas.all():
             self.log.clear()
         self._renew()
+        if len(self.log) > self.most:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Drop accesses of epochs that are over, where CTAs go on one by one."""
+        live = [a for a in self.log if (a.base[a.lanes] == self.base[a.lanes]).any()]
+        self.log, self.most = live, max(LOGGED, 2 * len(live))
 
     def _synced(self, lanes: Bool) -> None:
         """These lanes passed a barrier: the one where they wait, or that of this instruction."""
@@ -174,6 +184,8 @@ class Races(Reports):
     def _keep_gone(self, ctas: Bool, pledged: dict[int, Array]) -> None:
         """Keep what threads that left did and nobody who is left knows of."""
         leaving = self.left & ctas[self.machine.cta_of]
+        if not leaving.any():
+            return
         known = self.clocks.known_by(self.machine.alive, pledged)
         for access in self.log:
             lanes = access.lanes
@@ -242,7 +254,7 @@ class Races(Reports):
     def read_cells(self, shadow: Shadow, region: Region, cells: Array, lanes: Array) -> None:
         """Loads of `cells` (k, lanes)."""
         access = self.access(shadow, region, cells, lanes, READ, 0)
-        flag = self._is_flag(region)
+        flag = self.is_flag(region)
         if not flag:
             self.check(access, shadow.write[cells], WRITE, None)
         self.copies.meet(access)
@@ -283,7 +295,7 @@ class Races(Reports):
         access = self.access(shadow, region, cells, lanes, WRITE, op)
         last = shadow.op[cells]
         same_op = (last >> 1 == op >> 1) if op else None
-        old, flag = shadow.write[cells], self._is_flag(region)
+        old, flag = shadow.write[cells], self.is_flag(region)
         if not flag:  # else `semantics.flags` does
             self.check(access, old, WRITE, same_op)
         self.check(access, shadow.read[cells], READ, None)
@@ -308,7 +320,8 @@ class Races(Reports):
         self.log.append(access)
         return lost if not op and lost.any() else None
 
-    def _is_flag(self, region: Region) -> bool:
+    def is_flag(self, region: Region) -> bool:
+        """Does it hold cells whose writes `semantics.flags` keeps?"""
         flags = self.machine.flags
         return flags is not None and flags.has(region)
 
@@ -379,20 +392,3 @@ class Races(Reports):
             return False
         scopes = [kinds[at].scope if at in kinds else 0 for at in (earlier.at, access.at)]
         return min(scopes) >= (1 if near else WIDE)
-
-
-# read-modify-writes that commute with themselves
-_COMMUTE = ("add", "min", "max", "and", "or", "xor")
-
-
-def atomic_code(op: str, type_name: str, scope: str) -> int:
-    """A number for operation, type and reach; 0 for one that does not commute with itself.
-
-    Odd: it reaches other CTAs (no scope means .gpu, PTX ISA 9.7.13.5 atom).
-    """
-    if op not in _COMMUTE:
-        return 0
-    width = {"16": 0, "32": 1, "64": 2}[type_name.removesuffix("x2")[-2:]]
-    kind = {"f": 0, "b": 0}.get(type_name[0], 1) if op == "add" else 1
-    number = 1 + _COMMUTE.index(op) + len(_COMMUTE) * (width + 3 * kind)
-    return 2 * number + (scope in ("", "gpu", "sys"))
