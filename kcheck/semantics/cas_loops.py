@@ -16,9 +16,10 @@ _MOVES = frozenset({"mov"})
 class CasLoop:
     """`operation` and `fmt` (like `add`, `f32`) that a loop applies to a cell with `operand`.
 
-    `expected`: registers that hold what the loop believes the cell to hold.
+    `loop`: its instructions. `expected`: registers that hold what it believes the cell to hold.
     """
 
+    loop: frozenset[int]
     operation: str
     fmt: str
     operand: Operand
@@ -48,7 +49,7 @@ def cas_loop(flow: Flow, pc: int, idiom: Idiom) -> CasLoop | None:
     if isinstance(mine[0], Reg) and any(mine[0].name in flow.defs[at] for at in loop):
         return None
     carried = {n for at in loop if flow.names[at] == "mov" for n in flow.defs[at]}
-    return CasLoop("add", fmt, mine[0], frozenset({expected.name} | carried))
+    return CasLoop(loop, "add", fmt, mine[0], frozenset({expected.name} | carried))
 
 
 def _ends_when_equal(flow: Flow, pc: int, loop: frozenset[int], expected: str) -> bool:

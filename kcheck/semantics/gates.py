@@ -95,7 +95,7 @@ def _spinning(at: int, hopeless: bool) -> Gate:
         again = hopeless or (came is not None and (came & group).any())
         if again:
             m.at = at
-            raise Unsupported("spin", "a loop waits for a value that other threads write")
+            raise Unsupported("spin", "when the loop ends hangs on what other threads write")
         m.came[at] = group if came is None else came | group
         return group
 

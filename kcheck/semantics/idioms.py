@@ -103,7 +103,7 @@ class Idioms:
         if flow.names[pc] != "atom.cas":
             return None
         loop = self._blocking_loop(pc)
-        if not loop or not self._ends_in(pc, pc):
+        if not loop or not self._ends_in(pc, pc, loop):
             return None
         new = [n for n, roles in flow.uses[pc].items() if "b" in roles]
         slice_ = flow.sources(new, loop) - {pc}
@@ -114,18 +114,18 @@ class Idioms:
         opcode = flow.code[cores[0]].opcode
         return Idiom("cas", loop, operation=operation(opcode[0], opcode[-1]))
 
-    def _ends_in(self, pc: int, cas: int) -> bool:
-        """Is a value only given to a CAS and compared with what it gives back?"""
+    def _ends_in(self, pc: int, cas: int, loop: frozenset[int]) -> bool:
+        """Is a value only given to a CAS and compared with what it gives back, in its loop?"""
         ends = self.flow.ends(pc)
         allowed = {(cas, "a"), (cas, "b")}
         return all(
-            (use.pc, use.role) in allowed or (use.role == "guard" and compared)
+            (use.pc, use.role) in allowed or (use.role == "guard" and compared and use.pc in loop)
             for use, compared in ends
         ) and any(use.pc == cas for use, _ in ends)
 
     def _seeds(self, cas: int, idiom: Idiom) -> None:
         for pc, name in enumerate(self.flow.names):
-            if name != "ld" or pc in self.found or not self._ends_in(pc, cas):
+            if name != "ld" or pc in self.found or not self._ends_in(pc, cas, idiom.loop):
                 continue
             if any(use == Use(cas, "a") for use, _ in self.flow.ends(pc)):
                 self.found[pc] = Idiom("seed", operation=idiom.operation)

@@ -132,10 +132,12 @@ def _only_flips(flow: Flow, pc: int, waits: dict[int, WaitLoop]) -> bool:
 
 
 def _is_seed(flow: Flow, pc: int, cas: dict[int, CasLoop]) -> bool:
-    """Does the load read the cell that its loop updates?"""
+    """Does the load read the cell that a loop updates, for this loop alone?"""
     place = flow.code[pc].operands[1]
     return any(
-        flow.code[at].operands[1] == place and flow.defs[pc] <= loop.expected
+        flow.code[at].operands[1] == place
+        and flow.defs[pc] <= loop.expected
+        and all(use.pc in loop.loop for name in flow.defs[pc] for use in flow.reached(pc, name))
         for at, loop in cas.items()
     )
 
@@ -158,7 +160,8 @@ def _ends_by(flow: Flow, pc: int, loop: frozenset[int]) -> bool:
     for at in exits:
         guard = flow.code[at].guard
         needs = flow.sources([guard.reg.name], loop) if guard is not None else set()
-        if any(n in flow.sources(flow.uses[n], loop) for n in needs):
-            return False  # it counts, too
+        counts = any(n in flow.sources(flow.uses[n], loop) for n in needs)
+        if counts and flow.names[pc] not in ATOMICS:
+            return False
         hangs |= pc in needs
     return hangs

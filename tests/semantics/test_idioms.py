@@ -234,6 +234,28 @@ def test_refused(name: str, reason: str, place: str) -> None:
     assert [" ".join(p.split()).startswith(place) for p in places] == [True]
 
 
+@pytest.mark.parametrize(
+    ("edit", "reason"),
+    [
+        # what the loop believed decides something else, too
+        (("$L__BB5_1:", "setp.eq.s32 %p1, %r10, 1;@%p1 ret;\n$L__BB5_1:"), "race."),
+        (("%f3, %f1, %f2;", "%f3, %f2, %f2;"), "unsupported."),
+        (("add.f32 \t%f3", "max.f32 \t%f3"), "unsupported.spin"),
+        (("setp.ne.s32", "setp.lt.s32"), "unsupported.spin"),
+        (("$L__BB5_1:", "mov.u32 %r8, 0;\n$L__BB5_1:\nadd.u32 %r8, %r8, 1;"), ""),
+    ],
+)
+def test_other_cas_loops(edit: tuple[str, str], reason: str) -> None:
+    text = changed("cas_add", edit)
+    verdict, _ = judged(text, "cas_add")
+    if not reason:  # a count that nothing reads
+        assert verdict.verdict == "proved"
+        return
+    assert verdict.verdict == ("refuted" if reason.startswith("race") else "undecided")
+    assert verdict.reason is not None
+    assert verdict.reason.startswith(reason)
+
+
 def test_one_cta_of_those_that_wait_is_not_checked() -> None:
     verdict = safe(entry("semaphore"), launch=launch("semaphore"), cta=1, seed=1)
     assert (verdict.verdict, verdict.reason) == ("undecided", "unsupported.part-of-grid")
