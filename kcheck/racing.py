@@ -6,6 +6,7 @@ from kcheck.confirm import SlowRuns, location
 from kcheck.launch import Launch, unflatten
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Instr
+from kcheck.semantics.plan import plan_of
 from kcheck.semantics.race_reports import Race
 from kcheck.verdict import Finding
 from kcheck.witness import Subject
@@ -26,13 +27,14 @@ _WHY = {
     "race.barrier-pairing": "whether the second arrival counts in this or the next use of the "
     "barrier depends on the schedule",
 }
-# words of opcodes that order accesses to memory; only the slow evaluator's monitor knows them
+# words of opcodes that order accesses to memory; the slow evaluator's monitor knows more of that
 _ORDERING = frozenset({"acquire", "release", "acq_rel", "membar", "fence", "volatile", "relaxed"})
 
 
 def orders_memory(kernel: Kernel) -> bool:
-    """Does the kernel synchronize by fences or by strong accesses?"""
-    return any(not _ORDERING.isdisjoint(instr.opcode) for instr in kernel.code)
+    """Does the kernel synchronize by fences, strong accesses or tickets?"""
+    ordering = any(not _ORDERING.isdisjoint(instr.opcode) for instr in kernel.code)
+    return ordering or plan_of(kernel).grid
 
 
 def race_finding(side: Subject, name: str, race: Race) -> Finding:
