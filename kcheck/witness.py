@@ -219,19 +219,35 @@ def slow_run(
     *,
     races: bool = False,
 ) -> SlowResult:
-    """The slow evaluator on these inputs; integer buffers take theirs from the launch.
+    """What the slow evaluator leaves."""
+    return slow_machine(side, inputs, numbers, ctas, races=races).run()
 
-    CTAs that wait for one another are all run.
+
+def together(side: Subject, ctas: list[int]) -> list[int]:
+    """The CTAs that have to run for these: all of the grid where they wait for one another."""
+    return list(range(side.launch.ctas)) if side.plan.grid else ctas
+
+
+def slow_machine(
+    side: Subject,
+    inputs: dict[str, Any],
+    numbers: Any,
+    ctas: list[int],
+    *,
+    races: bool = False,
+) -> SlowMachine:
+    """The slow evaluator on these inputs, of these CTAs and those that have to run with them.
+
+    Integer buffers take their inputs from the launch.
     """
-    if side.plan.grid:
-        ctas = list(range(side.launch.ctas))
+    ctas = together(side, ctas)
     mine = {p.name for p in side.launch.params}
     given = {name: values.tolist() for name, values in inputs.items() if name in mine}
     for name in list(given):
         tensor = side.launch.buffers.get(name)
         if tensor is not None and tensor.dtype not in FLOATS:
             given[name] = [int(v) for v in given[name]]
-    return SlowMachine(side.kernel, side.launch, given, numbers, ctas=ctas, races=races).run()
+    return SlowMachine(side.kernel, side.launch, given, numbers, ctas=ctas, races=races)
 
 
 def renamed(launch: Launch, names: dict[str, str]) -> Launch:

@@ -55,24 +55,26 @@ def atomic_code(op: str, type_name: str, scope: str) -> int:
     return 2 * number + (scope in ("", "gpu", "sys"))
 
 
-def _places(m: Machine, at: Address, size: int, code: int) -> list[Place]:
-    places = resolve(m, at, size, size, write=True)
-    for place in places:
+def places(m: Machine, at: Address, size: int, code: int) -> list[Place]:
+    """Where the group's lanes point; the access is noted with an atomic's `code`."""
+    found = resolve(m, at, size, size, write=True)
+    for place in found:
         if size < place.region.memory.granule:
             raise Unsupported("reinterpret", f"an atomic of {size} bytes in wider elements")
         note_writers(m, place, size)
         _refuse_tail(m, place)
         if m.races is not None:
             m.races.write(place, size, code)
-    return places
+    return found
 
 
-def _unstable(m: Machine, dst: int | None) -> None:
+def unstable(m: Machine, dst: int | None) -> None:
+    """The old value goes to a register, if there is one."""
     if dst is not None:
         put(m, dst, Unstable("the old value of an atomic", m.at))
 
 
-def _untracked(m: Machine, place: Place, size: int) -> None:
+def untracked(m: Machine, place: Place, size: int) -> None:
     """An update that leaves in a cell what no loop may wait for."""
     if m.flags is not None and m.flags.watches(place):
         found = m.flags.histories(place, size)
@@ -98,16 +100,16 @@ def _add(d: Decoder, instr: Instr, slots: Slots) -> Step:
     code = atomic_code("add", t, slots["scope"])
 
     def run(m: Machine) -> None:
-        for place in _places(m, at, size, code):
+        for place in places(m, at, size, code):
             memory, x = place.region.memory, m.regs[slot]
             if t.endswith("x2"):
                 step = 2 // memory.granule
                 for i, half in enumerate(m.halves(x)):
                     memory.add(place.cell + i * step, 2, m.real(half, fmt), place.mask)
             else:
-                _untracked(m, place, size)
+                untracked(m, place, size)
                 memory.add(place.cell, size, m.real(x, fmt), place.mask)
-        _unstable(m, dst)
+        unstable(m, dst)
 
     return run
 
@@ -139,7 +141,7 @@ def _update(d: Decoder, instr: Instr, slots: Slots) -> Step:
 
     def run(m: Machine) -> None:
         old = Int(np.zeros(m.lanes, UNSIGNED[size]))
-        for place in _places(m, at, size, code):
+        for place in places(m, at, size, code):
             operand = m.integer(m.regs[slot], size)
             if m.flags is not None and draws:
                 m.flags.watch(place)
@@ -158,7 +160,7 @@ def _update(d: Decoder, instr: Instr, slots: Slots) -> Step:
         if dst is not None and (draws or arrives):
             put(m, dst, old)
         else:
-            _unstable(m, dst)
+            unstable(m, dst)
 
     return run
 
@@ -167,15 +169,15 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
     """Compare and swap of concrete integers, lane by lane."""
     loop = d.machine.plan.cas.get(d.at)
     if loop is not None:
-        return _cas_update(d, instr, slots, loop)
+        return _cas_add(d, instr, slots, loop)
     ops = instr.operands
     size = type_size(slots["type"])
     at, dst = address(d, ops[1], slots["space"]), d.dest(ops[0])
     expected, wanted = (d.integer(op, size) for op in ops[2:])
 
     def run(m: Machine) -> None:
-        for place in _places(m, at, size, 0):
-            _untracked(m, place, size)
+        for place in places(m, at, size, 0):
+            untracked(m, place, size)
             old, new = m.integer(m.regs[expected], size), m.integer(m.regs[wanted], size)
             if old.u is not None:
                 raise Unsupported("undefined", "a comparison with an undefined value")
@@ -189,26 +191,37 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
                         cells[i] = value
 
             place.region.memory.update(place.cell, size, new, place.mask, swap, False)
-        _unstable(m, dst)
+        unstable(m, dst)
 
     return run
 
 
-def _cas_update(d: Decoder, instr: Instr, slots: Slots, loop: CasLoop) -> Step:
+def _cas_add(d: Decoder, instr: Instr, slots: Slots, loop: CasLoop) -> Step:
+    size, operand = type_size(slots["type"]), d.real(loop.operand, loop.fmt)
+
+    def add(m: Machine, place: Place) -> None:
+        place.region.memory.add(place.cell, size, m.real(m.regs[operand], loop.fmt), place.mask)
+
+    return cas_update(d, instr, slots, loop, add)
+
+
+def cas_update(
+    d: Decoder, instr: Instr, slots: Slots, loop: CasLoop, apply: Callable[[Machine, Place], None]
+) -> Step:
     """A CAS loop that applies an operation, done at once: the first swap of each lane succeeds."""
     target, place_of, expected, _ = instr.operands
     size = type_size(slots["type"])
     at, dst = address(d, place_of, slots["space"]), d.dest(target)
-    believed, operand = d.reg(expected), d.real(loop.operand, loop.fmt)
+    believed = d.reg(expected)
     code = atomic_code(loop.operation, loop.fmt, slots["scope"])
 
     def run(m: Machine) -> None:
         held = m.regs[believed]
         if type(held) is not Int:
             raise Unsupported("unstable", "a CAS loop starts from a value that is not in its cell")
-        for place in _places(m, at, size, code):
-            _untracked(m, place, size)
-            place.region.memory.add(place.cell, size, m.real(m.regs[operand], loop.fmt), place.mask)
+        for place in places(m, at, size, code):
+            untracked(m, place, size)
+            apply(m, place)
         put(m, dst, held)
 
     return run

@@ -16,10 +16,12 @@ _MOVES = frozenset({"mov"})
 class CasLoop:
     """`operation` and `fmt` (like `add`, `f32`) that a loop applies to a cell with `operand`.
 
-    `loop`: its instructions. `expected`: registers that hold what it believes the cell to hold.
+    `core`: the instruction that does so; `loop`: all of the loop. `expected`: registers that hold
+    what it believes the cell to hold.
     """
 
     loop: frozenset[int]
+    core: Instr
     operation: str
     fmt: str
     operand: Operand
@@ -49,7 +51,7 @@ def cas_loop(flow: Flow, pc: int, idiom: Idiom) -> CasLoop | None:
     if isinstance(mine[0], Reg) and any(mine[0].name in flow.defs[at] for at in loop):
         return None
     carried = {n for at in loop if flow.names[at] == "mov" for n in flow.defs[at]}
-    return CasLoop(loop, "add", fmt, mine[0], frozenset({expected.name} | carried))
+    return CasLoop(loop, core, "add", fmt, mine[0], frozenset({expected.name} | carried))
 
 
 def _ends_when_equal(flow: Flow, pc: int, loop: frozenset[int], expected: str) -> bool:

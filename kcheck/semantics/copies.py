@@ -65,7 +65,7 @@ class Copies:
             if done.any():
                 copy.open = copy.open & ~done
                 copy.access.shadow.open(copy.access.cells[:, done], copy.access.kind, -1)
-                self._completed(copy.access, done)
+                self.completed(copy.access, done)
             if copy.open.any():
                 kept.append(copy)
         self.pending = kept
@@ -101,7 +101,7 @@ class Copies:
         other = int(wide[here][0])
         self.races.report_async(theirs, access, other, me, cell, int(hit.sum()))
 
-    def _completed(self, access: Access, done: Bool) -> None:
+    def completed(self, access: Access, done: Bool) -> None:
         """Copies are complete in some of their lanes: from now on the thread's own accesses."""
         races = self.races
         cells, lanes = access.cells[:, done], access.lanes[done]

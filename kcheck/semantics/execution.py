@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kcheck.canon.domain import Domain
+from kcheck.canon.domain import Arithmetic, Domain
 from kcheck.canon.real import Reals
 from kcheck.launch import Launch, Tensor
 from kcheck.ptx_frontend.kernel import Kernel
@@ -16,6 +16,7 @@ from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics.builders import BUILDERS
 from kcheck.semantics.decode import decode
 from kcheck.semantics.flags import Rewatch
+from kcheck.semantics.format_builders import TRUE_FORMATS
 from kcheck.semantics.machine import BudgetError, Fault, Machine
 from kcheck.semantics.memory import Memory
 from kcheck.semantics.race_reports import Race
@@ -45,8 +46,8 @@ class Refused(Exception):
 class Execution:
     """What a run leaves: the memory of each tensor, the faults, and figures.
 
-    `ctas`: numbers of the CTAs that ran. `doubt`: why it does not stand for every schedule, so
-    that nothing but the defects which it shows counts.
+    `ctas`: numbers of the CTAs that ran. `values`: instructions times lanes. `doubt`: why it does
+    not stand for every schedule, so that nothing but the defects which it shows counts.
     """
 
     kernel: Kernel
@@ -56,6 +57,7 @@ class Execution:
     faults: list[Fault]
     ctas: list[int]
     instructions: int
+    values: int
     origins: dict[int, int]
     races: list[Race]
     same_value: dict[int, int]
@@ -77,13 +79,12 @@ def _ctas(launch: Launch) -> list[int]:
 
 
 def _machine(
-    kernel: Kernel, launch: Launch, reals: Reals[Any], races: bool, strict: bool
+    kernel: Kernel, launch: Launch, reals: Reals[Any], races: bool, arithmetic: Arithmetic | None
 ) -> Machine:
     try:
-        machine = Machine(kernel, launch, reals, races=races)
-        if machine.races is not None:
-            machine.races.strict = strict
-        machine.program = decode(machine, BUILDERS, guarded_symbolically)
+        machine = Machine(kernel, launch, reals, races=races, arithmetic=arithmetic)
+        builders = BUILDERS if arithmetic is None else TRUE_FORMATS
+        machine.program = decode(machine, builders, guarded_symbolically)
     except Unsupported as error:
         raise Refused(error.form, error.message, kernel.code[0]) from error
     return machine
@@ -139,12 +140,14 @@ def execute(
     watch: tuple[str, int] | None = None,
     races: bool = False,
     strict: bool = False,
+    arithmetic: Arithmetic | None = None,
 ) -> Execution:
     """Run the grid (or these CTAs) with inputs from the domain.
 
     `reals`: share constants with another run over the same domain. `watch`: a tensor and a flat
     element whose writers (CTAs) are to be noted in its memory. `races`: look for races; `strict`:
-    lanes of one instruction that store equal values to one address have one.
+    lanes of one instruction that store equal values to one address have one. `arithmetic`: run in
+    true formats, with its inputs; the domain has nothing to do then.
     Raises Refused for what is not supported, and what the domain raises.
     """
     chosen = _ctas(launch) if ctas is None else ctas
@@ -152,7 +155,9 @@ def execute(
     watched: set[int] = set()
     while True:
         reals.origins = {}
-        machine = _machine(kernel, launch, reals, races, strict)
+        machine = _machine(kernel, launch, reals, races, arithmetic)
+        if machine.races is not None:
+            machine.races.strict = strict
         machine.watched = watched
         if watch is not None:
             region = machine.regions.items[machine.regions.tensors[watch[0]]]
@@ -171,6 +176,7 @@ def execute(
         list(machine.faults.values()),
         chosen,
         machine.executed,
+        machine.values,
         machine.reals.origins,
         [] if machine.races is None or not races else list(machine.races.found.values()),
         {} if machine.races is None or not races else machine.races.same_value,

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kcheck.canon.domain import Arithmetic
 from kcheck.canon.real import Reals
 from kcheck.launch import Launch, unflatten
 from kcheck.ptx_frontend.kernel import Kernel
@@ -85,16 +86,25 @@ class Machine(Conversions):
     """One kernel under one launch; `run` executes a batch of CTAs."""
 
     def __init__(
-        self, kernel: Kernel, launch: Launch, reals: Reals[Any], *, races: bool = False
+        self,
+        kernel: Kernel,
+        launch: Launch,
+        reals: Reals[Any],
+        *,
+        races: bool = False,
+        arithmetic: Arithmetic | None = None,
     ) -> None:
         self.kernel = kernel
         self.launch: Launch = launch
         self.reals = reals
         self.domain = reals.domain
+        # true formats: every float is an Int then, and no real arises
+        self.arithmetic = arithmetic
         self.codec = Codec(self.reals.constants)
-        self.regions: Regions = Regions(kernel, launch, self.reals, self.codec)
+        self.regions: Regions = Regions(kernel, launch, reals, self.codec, arithmetic)
         self.faults: dict[tuple[str, int], Fault] = {}
         self.executed = 0
+        self.values = 0
         self.budget = BUDGET
         self.at = 0
         # a guard on tensor values is in force
@@ -146,8 +156,10 @@ class Machine(Conversions):
             if self.races.orders is not None:
                 self.flags = Flags(self, self.races.orders, self.watched)
                 self.tickets = Tickets(self, self.flags)
+        before = self.executed
         with np.errstate(all="ignore"):
             self._schedule()
+        self.values += (self.executed - before) * self.lanes
 
     def _schedule(self) -> None:
         while True:

@@ -87,12 +87,12 @@ class Races(Reports):
         `pledged`: per CTA what others released to the barrier.
         """
         self._synced(ctas[self.machine.cta_of] & self.machine.alive)
-        if self.left.any():
+        if self.left.any() or self.gone:
             self._keep_gone(ctas, pledged or {})
         if self.orders is not None:
             self.orders.end_epoch(ctas, self.machine.alive)
         self.clocks.end_epoch(ctas)
-        self.pledged = {key: row for key, row in self.pledged.items() if not ctas[key[0]]}
+        self.pledged = {key: self._still_due(key[0], row) for key, row in self.pledged.items()}
         self.generations.forget(ctas)
         if ctas.all():
             self.log.clear()
@@ -104,6 +104,13 @@ class Races(Reports):
         """Drop accesses of epochs that are over, where CTAs go on one by one."""
         live = [a for a in self.log if (a.base[a.lanes] == self.base[a.lanes]).any()]
         self.log, self.most = live, max(LOGGED, 2 * len(live))
+
+    def _still_due(self, cta: int, row: Array) -> Array:
+        """What `bar.arrive` released and nobody waited for yet: the barrier that ends the epoch
+        ordered it, but for what threads did that left.
+        """
+        alive = self.machine.alive.reshape(len(self.machine.ctas), -1)[cta]
+        return np.where(alive, 0, row)
 
     def _synced(self, lanes: Bool) -> None:
         """These lanes passed a barrier: the one where they wait, or that of this instruction."""
@@ -183,19 +190,21 @@ class Races(Reports):
 
     def _keep_gone(self, ctas: Bool, pledged: dict[int, Array]) -> None:
         """Keep what threads that left did and nobody who is left knows of."""
-        leaving = self.left & ctas[self.machine.cta_of]
-        if not leaving.any():
-            return
+        ending = ctas[self.machine.cta_of]
+        log = self.log if (self.left & ending).any() else []
         known = self.clocks.known_by(self.machine.alive, pledged)
-        for access in self.log:
+        kept = []
+        for access in (*self.gone, *log):
             lanes = access.lanes
-            stay = leaving[lanes] & (access.base[lanes] == self.base[lanes])
+            stay = self.left[lanes] & ending[lanes] & (access.base[lanes] == self.base[lanes])
+            stay |= any(access is gone for gone in self.gone)
             if known is not None:
-                stay &= known[lanes] < access.own[lanes]
+                stay &= ~ending[lanes] | (known[lanes] < access.own[lanes])
             if stay.any():
                 cells = np.atleast_2d(access.cells)[:, stay]
-                self.gone.append(replace(access, cells=cells, lanes=lanes[stay]))
-        self.left = self.left & ~leaving
+                kept.append(replace(access, cells=cells, lanes=lanes[stay]))
+        self.gone = kept
+        self.left = self.left & ~ending
 
     # accesses
 
@@ -365,25 +374,18 @@ class Races(Reports):
         live = current | any(earlier is gone for gone in self.gone)
         unordered = (me != other) & live & (self.serial[me] == self.serial[other])
         if self.clocks.partial.any():
-            known = self.clocks.ordered(me, other, earlier.own[other])
-            unordered &= ~(known & current)
+            unordered &= ~self.clocks.ordered(me, other, earlier.own[other])
         if self.orders is not None and unordered.any():
-            unordered &= ~self.orders.known(me, other, earlier.times(other))
-            unordered &= not self.exempt(earlier, access, near=True)
+            known = self.orders.known(me, other, earlier.times(other))
+            unordered &= ~known & (not self.exempt(earlier, access, near=True))
         if unordered.any():
             access.shadow.mark(cell[unordered])
             i = int(unordered.argmax())
-            self.report(
-                self.reason_of(earlier, access),
-                earlier.at,
-                access.at,
-                self.who(int(other[i])),
-                self.who(int(me[i])),
-                access.region,
-                int(cell[i]),
-                int(unordered.sum()),
-                (int(earlier.last[other[i]]), int(access.last[me[i]])),
-            )
+            reason, at = self.reason_of(earlier, access), (earlier.at, access.at)
+            who = self.who(int(other[i])), self.who(int(me[i]))
+            count = int(unordered.sum())
+            synced = int(earlier.last[other[i]]), int(access.last[me[i]])
+            self.report(reason, *at, *who, access.region, int(cell[i]), count, synced)
 
     def exempt(self, earlier: Access, access: Access, near: bool) -> bool:
         """Is one the load of a loop that waits for the other? `near`: within a CTA."""
