@@ -355,10 +355,6 @@ class Flags:
     def deadlock(self) -> None:
         """Nothing can run: whoever waits for a value waits for ever."""
         m = self.machine
-        for lanes in self.stalled.values():
-            places = {self.waiting[lane].at for lane in np.flatnonzero(lanes).tolist()}
-            for at in places:
-                here = lanes.copy()
-                here[lanes] = [self.waiting[i].at == at for i in np.flatnonzero(lanes).tolist()]
-                message = "the loop waits for a value that nothing can write any more"
-                m.fault("deadlock.spin", here, message, at)
+        for index, lanes in self.stalled.items():
+            message = "the loop waits for a value that nothing can write any more"
+            m.fault("deadlock.spin", lanes, message, m.blocks[index].start)

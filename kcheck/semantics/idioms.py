@@ -19,6 +19,7 @@ from functools import cached_property
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics.flow import ATOMICS, EFFECTS, Flow, Use
+from kcheck.semantics.peeled import peeled_rounds
 
 # forms that a loop may hold which waits for a value
 _HARMLESS = frozenset({"ld", "fence", "nanosleep", "bar.red", "bra", "prefetch"})
@@ -35,12 +36,15 @@ _STRONG = frozenset({"volatile", "relaxed", "acquire"})
 class Idiom:
     """What an instruction is part of.
 
-    `loop`: the instructions of a `wait` loop. `compares`: the setp of a `ticket`. `operation`:
-    of a `cas` or its `seed`, like `add.f32`.
+    `loop`: the instructions of a `wait` loop, `load` the load in it, `peeled` the rounds that
+    stand before it. `compares`: the setp of a `ticket`. `operation`: of a `cas` or its `seed`,
+    like `add.f32`.
     """
 
     name: str
     loop: frozenset[int] = frozenset()
+    load: int = -1
+    peeled: frozenset[int] = frozenset()
     compares: frozenset[int] = frozenset()
     operation: str = ""
 
@@ -85,15 +89,20 @@ class Idioms:
         if self.flow.names[pc] != "ld" or not _STRONG & set(instr.opcode):
             return None
         loop = self._blocking_loop(pc)
-        return Idiom("wait", loop) if loop else None
+        return Idiom("wait", loop, pc, peeled_rounds(self.flow, pc, loop)) if loop else None
 
     def _first_loads(self, wait: int, idiom: Idiom) -> None:
-        """The load before the loop, if the loop is one of `while` and not of `do`."""
+        """The load before the loop, if the loop is one of `while` and not of `do`; or those of
+        rounds before the loop.
+        """
         flow = self.flow
+        for pc in idiom.peeled:
+            if flow.names[pc] == "ld":
+                self.found.setdefault(pc, idiom)
         ends = {use for use, _ in flow.ends(wait)}
         for pc, name in enumerate(flow.names):
-            strong = name == "ld" and _STRONG & set(flow.code[pc].opcode)
-            if strong and pc not in self.found and flow.defs[pc] == flow.defs[wait]:
+            alike = name == "ld" and flow.code[pc].opcode == flow.code[wait].opcode
+            if alike and pc not in self.found and flow.defs[pc] == flow.defs[wait]:
                 mine = {use for use, _ in flow.ends(pc)}
                 if mine and mine <= ends:
                     self.found[pc] = idiom
@@ -140,7 +149,7 @@ class Idioms:
         if not all(compared and self._decides(use) for use, compared in ends):
             return None
         compares = self._compares(pc)
-        loops = [idiom.loop for idiom in self.found.values() if idiom.name == "wait"]
+        loops = [idiom.loop | idiom.peeled for idiom in self.found.values() if idiom.name == "wait"]
         if all(any(at in loop for loop in loops) for at in compares):
             return Idiom("arrival")
         equal = all({"eq", "ne"} & set(flow.code[at].opcode) for at in compares)

@@ -28,7 +28,7 @@ class Plan:
     `tickets`: atomics with the comparisons of their old values. `cas`: compare-and-swaps that
     update by an operation; `seeds`: the loads before these. `aggregates`: `activemask`s that only
     gather an update. `spins`: loads and atomics that other loops wait by; `hopeless`: those that
-    are refused even where the loop ends at once.
+    are refused even where the loop ends at once. `polls`: other strong loads that decide a branch.
     """
 
     flow: Flow | None = None
@@ -41,6 +41,7 @@ class Plan:
     aggregates: frozenset[int] = frozenset()
     spins: frozenset[int] = frozenset()
     hopeless: frozenset[int] = frozenset()
+    polls: frozenset[int] = frozenset()
 
     @property
     def grid(self) -> bool:
@@ -85,7 +86,7 @@ def plan_of(kernel: Kernel) -> Plan:
         pc: loop
         for pc, loop in loops.items()
         if loop is not None
-        and sum(other in loop.loop for other in loops) == 1
+        and sum(other in idioms.found[pc].loop for other in loops) == 1
         and (pc in loop.loop or not loop.seen)
     }
     cas = {pc: cas_loop(flow, pc, idioms.found[pc]) for pc in named.get("cas", ())}
@@ -105,6 +106,7 @@ def plan_of(kernel: Kernel) -> Plan:
         frozenset(pc for pc in named.get("aggregate", ()) if is_aggregate(flow, pc)),
         frozenset(spins | unclear),
         frozenset(atomics | unclear),
+        frozenset(pc for pc in range(len(flow.code)) if pc not in waits and _polls(flow, pc)),
     )
 
 
@@ -139,6 +141,16 @@ def _is_seed(flow: Flow, pc: int, cas: dict[int, CasLoop]) -> bool:
         and flow.defs[pc] <= loop.expected
         and all(use.pc in loop.loop for name in flow.defs[pc] for use in flow.reached(pc, name))
         for at, loop in cas.items()
+    )
+
+
+def _polls(flow: Flow, pc: int) -> bool:
+    """Does it ask for what another thread may have written meanwhile, and act on that?"""
+    if flow.names[pc] != "ld" or _STRONG.isdisjoint(flow.code[pc].opcode):
+        return False
+    return any(
+        use.role == "guard" or (compared and "shared" in "".join(flow.code[use.pc].opcode))
+        for use, compared in flow.ends(pc)
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kcheck.semantics.regions import Region
-from kcheck.semantics.values import Array
+from kcheck.semantics.values import Array, Unsupported
 
 if TYPE_CHECKING:
     from kcheck.semantics.accesses import Access
@@ -71,7 +71,15 @@ class Reports:
         count: int,
         synced: tuple[int, int] = (-1, -1),
     ) -> None:
-        """Note a race of two instructions, or count one that is known."""
+        """Note a race of two instructions, or count one that is known.
+
+        Unsupported where one asks for what the other writes: perhaps that is meant to order them.
+        """
+        if self.strong[first] and self.strong[second]:
+            for at in {first, second} & self.machine.plan.polls:
+                self.machine.at = at
+                message = "what is done next hangs on what another thread writes meanwhile"
+                raise Unsupported("unstable", message)
         key = (reason, first, second)
         known = self.found.get(key)
         if known is not None:

@@ -11,18 +11,14 @@ from dataclasses import dataclass
 from kcheck.ptx_frontend.tree import Imm, Operand, Reg
 from kcheck.semantics.flow import Flow
 from kcheck.semantics.idioms import Idioms
+from kcheck.semantics.peeled import NEGATED, SWAPPED
 
-# comparisons with the operands exchanged, and negated
-_SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "lo": "hi", "ls": "hs", "hi": "lo",
-            "hs": "ls"}  # fmt: skip
-_NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq", "lo": "hs",
-            "ls": "hi", "hi": "ls", "hs": "lo"}  # fmt: skip
 _RISING = frozenset({"gt", "ge", "hi", "hs"})
 
 
 @dataclass(frozen=True)
 class WaitLoop:
-    """A loop around a strong load.
+    """A loop around a strong load, rounds before it included.
 
     `test`: what ends it: `equal` and `rising` (the value is, or is at least, another one), `flip`
     (its highest bit differs from that of an arrival's old value), or "" for anything else.
@@ -38,7 +34,10 @@ class WaitLoop:
 
 def wait_loop(idioms: Idioms, pc: int) -> WaitLoop | None:
     """The loop around the strong load at `pc`, or None if more than its last value leaves it."""
-    flow, loop = idioms.flow, idioms.found[pc].loop
+    flow, idiom = idioms.flow, idioms.found[pc]
+    loop = idiom.loop | idiom.peeled
+    if _fenced_on_leaving(flow, idiom.load, idiom.loop):
+        return None
     carried = {at for at in loop if at in flow.sources(flow.uses[at], loop)}
     reads = {at for at in loop if flow.names[at] in ("ld", "bar.red")}
     seen: set[str] = set()
@@ -54,8 +53,25 @@ def wait_loop(idioms: Idioms, pc: int) -> WaitLoop | None:
                 if needs & carried or any(flow.names[r] == "bar.red" for r in reads):
                     return None
                 seen.add(name)
-    test, signed = _test(idioms, pc, loop)
+    test, signed = _test(idioms, idiom.load, idiom.loop)
     return WaitLoop(loop, test, signed, frozenset(seen))
+
+
+def _fenced_on_leaving(flow: Flow, load: int, loop: frozenset[int]) -> bool:
+    """May a fence in the loop order what comes after it, though the load itself does not?"""
+    if "acquire" in flow.code[load].opcode:
+        return False
+    seen: set[tuple[int, bool]] = set()
+    todo = [(after, False) for after in flow.successors[load]]
+    while todo:
+        at, fenced = todo.pop()
+        if at not in loop and fenced:
+            return True
+        if at in loop and at != load and (at, fenced) not in seen:
+            seen.add((at, fenced))
+            fenced = fenced or flow.names[at] == "fence"
+            todo += [(after, fenced) for after in flow.successors[at]]
+    return False
 
 
 def _test(idioms: Idioms, pc: int, loop: frozenset[int]) -> tuple[str, bool]:
@@ -73,9 +89,9 @@ def _test(idioms: Idioms, pc: int, loop: frozenset[int]) -> tuple[str, bool]:
     # the branch is taken where the guard holds: into the loop, or out of it
     target = flow.successors[leaving[0]][0]
     if (target in loop) != guard.negated:
-        compare = _NEGATED[compare]
+        compare = NEGATED[compare]
     if _holds(flow, pc, b):
-        a, b, compare = b, a, _SWAPPED.get(compare, compare)
+        a, b, compare = b, a, SWAPPED.get(compare, compare)
     fixed = not isinstance(b, Reg) or not any(b.name in flow.defs[at] for at in loop)
     if compare == "eq" and _holds(flow, pc, a) and fixed:
         return "equal", False

@@ -99,6 +99,108 @@ CASES = [
     ),
 ]
 
+FIRST = "ld.acquire.gpu.global.u32 u, [O+1000]; // A\nsetp.eq.u32 p, u, 1;\n@p bra D;\n"
+AGAIN = LOOP.format(until="ne", number=1)
+DONE = "D:\n" + READ
+COUNTED = "red.release.gpu.global.add.u32 [O+1000], 1;"
+# a loop whose first round stands before it: (name, tell, first, again, CTAs)
+PEELED = [
+    ("once", ONCE, FIRST, AGAIN, 2),
+    ("twice", ONCE, FIRST + FIRST, AGAIN, 2),
+    (
+        "the other way round",
+        ONCE,
+        FIRST.replace("eq.u32 p, u, 1;\n@p bra D", "eq.u32 p, 1, u;\n@!p bra W;\nbra D"),
+        AGAIN,
+        2,
+    ),
+    (
+        "relaxed, and a fence after all",
+        ONCE,
+        FIRST.replace("acquire", "relaxed"),
+        AGAIN.replace("acquire", "relaxed") + "D: fence.acq_rel.gpu;\nbra F;\nF:\n",
+        2,
+    ),
+    (
+        "some bits of it",
+        ONCE,
+        FIRST.replace("setp.eq.u32 p, u", "and.b32 v, u, 3; setp.eq.u32 p, v"),
+        AGAIN.replace("setp.ne.u32 q, r", "and.b32 s, r, 3; setp.ne.u32 q, s"),
+        2,
+    ),
+    (
+        "a count",
+        COUNTED,
+        FIRST.replace("eq.u32 p, u, 1", "ge.u32 p, u, 2"),
+        LOOP.format(until="lt", number=2),
+        3,
+    ),
+]
+# such loads that kcheck can't tell from others, by the same shape
+POLLS = [
+    ("another test", ONCE, FIRST.replace("u, 1", "u, 2"), AGAIN, 2),
+    ("a lower count", COUNTED, FIRST.replace("eq", "ge"), LOOP.format(until="lt", number=2), 3),
+    ("the first orders nothing", ONCE, FIRST.replace("acquire", "relaxed"), AGAIN, 2),
+    ("only the first orders", ONCE, FIRST, AGAIN.replace("acquire", "relaxed"), 2),
+    (
+        "only the loop has a fence",
+        ONCE,
+        FIRST.replace("acquire", "relaxed"),
+        AGAIN.replace("acquire", "relaxed").replace("setp", "fence.acq_rel.gpu; setp"),
+        2,
+    ),
+    ("two rounds in one", ONCE, "W:\n" + FIRST, AGAIN.replace("W:\n", ""), 2),
+    ("no loop", ONCE, FIRST, "bra E;\n", 2),
+    ("its value is stored", ONCE, FIRST, AGAIN + "D: st.global.u32 [x], u;\nbra F;\nF:\n", 2),
+    ("through shared memory", ONCE, FIRST.replace("@p bra D;", "selp.u32 r, 1, 0, p;\n"
+     "st.shared.u32 [f], r;\nld.shared.u32 r, [f];\nsetp.ne.u32 p, r, 0; @!p bra E;"), "", 2),
+]  # fmt: skip
+
+
+def polled(tell: str, first: str, again: str, ctas: int, done: str = DONE) -> Litmus:
+    done = done.replace("D:\n", "") if "D:" in again else done
+    return Litmus("", ROLES.format(last=ctas - 1, tell=tell, wait=first + again + done), ctas=ctas)
+
+
+@pytest.mark.parametrize("case", PEELED, ids=[c[0] for c in PEELED])
+def test_first_rounds_before_a_loop(case: tuple[str, str, str, str, int]) -> None:
+    _, tell, first, again, ctas = case
+    litmus = polled(tell, first, again, ctas)
+    assert safe(litmus.text, launch=litmus.launch, seed=1).verdict == "proved"
+    # but what is told without a release is not ordered
+    litmus = polled(tell.replace("release", "relaxed"), first, again, ctas)
+    verdict = safe(litmus.text, launch=litmus.launch, seed=1)
+    assert (verdict.verdict, verdict.reason) == ("refuted", "race.global")
+    lines = [litmus.text.splitlines()[p.line - 1] for p in verdict.findings[0].locations]
+    assert lines == ["st.global.u32 [x], 7;", READ.strip()]
+
+
+@pytest.mark.parametrize("case", POLLS, ids=[c[0] for c in POLLS])
+def test_polls_are_no_races(case: tuple[str, str, str, str, int]) -> None:
+    _, tell, first, again, ctas = case
+    litmus = polled(tell, first, again, ctas)
+    verdict = safe(litmus.text, launch=litmus.launch, seed=1)
+    assert verdict.verdict == "undecided"
+    assert verdict.reason in ("unsupported.unstable", "unsupported.spin")
+    lines = [litmus.text.splitlines()[p.line - 1] for p in verdict.findings[0].locations]
+    assert [line.endswith("// A") for line in lines] == [True]
+
+
+def test_a_first_round_that_nothing_ends() -> None:
+    """A deadlock is placed at the load in the loop."""
+    litmus = polled("", FIRST.replace(" // A", ""), AGAIN, 2)
+    verdict = safe(litmus.text, launch=litmus.launch, seed=1)
+    assert (verdict.verdict, verdict.reason) == ("refuted", "deadlock.spin")
+    (place,) = verdict.findings[0].locations
+    assert litmus.text.splitlines()[place.line - 1].endswith("// A")
+
+
+def test_a_fence_between_the_load_of_a_loop_and_its_end() -> None:
+    again = AGAIN.replace("acquire", "relaxed").replace("setp", "fence.acq_rel.gpu; setp")
+    litmus = polled(ONCE, "", again, 2)
+    verdict = safe(litmus.text, launch=litmus.launch, seed=1)
+    assert (verdict.verdict, verdict.reason) == ("undecided", "unsupported.spin")
+
 
 @pytest.mark.parametrize(("tell", "wait", "ctas", "reason"), [c[1:] for c in CASES],
                          ids=[c[0] for c in CASES])  # fmt: skip

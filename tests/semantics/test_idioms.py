@@ -6,9 +6,10 @@ import re
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
 import pytest
 
-from kcheck.check import equivalent, safe
+from kcheck.check import equivalent, run, safe
 from kcheck.launch import Launch, Tensor
 from kcheck.verdict import Verdict
 from tests.semantics.slow.test_idioms import CTAS, PARAMS, PTX, THREADS, TOTAL, left
@@ -84,6 +85,19 @@ ret;
 def test_right_idioms(name: str) -> None:
     verdict, _ = judged(entry(name), name)
     assert (verdict.verdict, verdict.reason, verdict.findings) == ("proved", None, ())
+
+
+@pytest.mark.parametrize("name", [*NAMES, "grid_barrier"])
+def test_in_true_formats(name: str) -> None:
+    numbers = np.random.default_rng(1).standard_normal(TOTAL).astype(np.float32)
+    made = [
+        run(entry(name), launch=launch(name), inputs={"A": numbers}, engine=engine)
+        for engine in ("ieee", "enclosure")
+    ]
+    assert [result.findings for result in made] == [(), ()]
+    outputs = [result.outputs["O"] for result in made]
+    assert outputs[0].dtype == np.float32
+    np.testing.assert_allclose(*outputs, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", NAMES)
