@@ -97,7 +97,7 @@ def test_in_true_formats(name: str) -> None:
     assert [result.findings for result in made] == [(), ()]
     outputs = [result.outputs["O"] for result in made]
     assert outputs[0].dtype == np.float32
-    np.testing.assert_allclose(*outputs, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(outputs[0], outputs[1], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", NAMES)
