@@ -295,6 +295,7 @@ def _decide(question: Question) -> Verdict:
         "ledger": assumptions(question, run, comparisons),
     }
     refutation = judge.refutation()
+    _trust(run, refutation)
     if refutation is not None:
         return replace(refutation, **facts)
     proof = proof or _proof(question, run, comparisons)
@@ -307,6 +308,16 @@ def _decide(question: Question) -> Verdict:
     statistics = {**facts.pop("statistics"), **equal.statistics}
     verdict = replace(equal, **facts, statistics=statistics)
     return _for_cta(question, verdict)
+
+
+def _trust(run: FieldRun, found: Verdict | None) -> None:
+    """Raise Refused if a run need not stand for every schedule, and no defect is certain."""
+    if found is not None and found.verdict == "refuted":
+        return
+    for name, side in (("reference", run.reference), ("subject", run.subject)):
+        if side.doubt is not None:
+            side.doubt.side = name
+            raise side.doubt
 
 
 def _proof(question: Question, run: FieldRun, comparisons: dict[str, Comparison]) -> Proof | None:
@@ -374,6 +385,7 @@ def _decide_safety(question: Question) -> Verdict:
         "ledger": assumptions(question, run, comparisons),
     }
     found = judge.refutation()
+    _trust(run, found)
     if found is not None:
         return replace(found, **facts)
     return _for_cta(question, replace(Verdict("proved", None, "happens-before"), **facts))

@@ -17,7 +17,7 @@ from kcheck.semantics.slow import UNDEF, UNWRITTEN, Enclosure, Exact, Real, Slow
 from kcheck.semantics.slow.conflicts import Race
 from kcheck.semantics.slow.origins import origin
 from kcheck.verdict import Finding, Location
-from kcheck.witness import Subject, slow_machine, unknown_inputs, writers
+from kcheck.witness import Subject, slow_machine, together, unknown_inputs, writers
 
 # inputs that are tried before a defect counts as not confirmed
 TRIES = 3
@@ -54,10 +54,11 @@ class SlowRuns:
         self.side, self.seed, self.races = side, seed, races
         self._made: dict[tuple[int, ...], list[SlowResult | None]] = {}
         # by CTAs: races seen before a run had to stop
-        self.cut_short: dict[tuple[int, ...], list[Race]] = {}
+        self._cut_short: dict[tuple[int, ...], list[Race]] = {}
 
     def of(self, ctas: list[int], tries: int = TRIES) -> Iterator[SlowResult]:
         """The runs of these CTAs that come to an end, made as they are asked for."""
+        ctas = together(self.side, ctas)
         made = self._made.setdefault(tuple(ctas), [])
         inputs = list(islice(draws(unknown_inputs(self.side), self.seed), tries))
         for i, (_, given) in enumerate(inputs):
@@ -73,8 +74,12 @@ class SlowRuns:
             try:
                 return machine.run()
             except Unevaluated:
-                self.cut_short.setdefault(tuple(ctas), []).extend(machine.races)
+                self._cut_short.setdefault(tuple(ctas), []).extend(machine.races)
         return None
+
+    def cut_short(self, ctas: list[int]) -> list[Race]:
+        """Races of these CTAs seen by runs that had to stop."""
+        return self._cut_short.get(tuple(together(self.side, ctas)), [])
 
 
 def confirm_fault(runs: SlowRuns, fault: Fault) -> bool | None:

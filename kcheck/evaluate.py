@@ -25,6 +25,8 @@ def evaluate(
 ) -> tuple[dict[str, Any], tuple[Finding, ...], dict[str, Any]]:
     """Outputs by buffer name, faults, figures; see `check.run`."""
     run = execute(side.kernel, side.launch, EnclosureDomain(inputs), ctas=ctas, progress=progress)
+    if run.doubt is not None:
+        raise run.doubt
     outputs = {}
     width = 0.0
     for name, tensor in side.launch.buffers.items():

@@ -66,6 +66,8 @@ def prove(question: Question, run: FieldRun, comparisons: dict[str, Comparison])
 
 def _separable(question: Question, run: FieldRun) -> bool:
     """Can CTAs be compared part by part: both grids are one, and no CTA sees another's stores?"""
+    if question.reference.plan.grid or question.subject.plan.grid:
+        return False
     sides = (run.reference, run.subject)
     updates = any(i.opcode[0] in ("atom", "red") for s in sides for i in s.kernel.code)
     return question.safety and sides[0].launch.grid == sides[1].launch.grid and not updates
@@ -95,6 +97,8 @@ def _part(
             )
             if again.races:
                 return "lanes store values to one address that are equal in all trials only"
+            if again.doubt is not None:
+                return str(again.doubt)
             made.append(again)
         question.progress("proving: normal forms", 0.0)
         pairs = {a.name: compare(made[0], made[1], (a, b), domain) for a, b in question.compared}

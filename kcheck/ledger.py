@@ -57,6 +57,10 @@ def _assumptions(
         for variable in side.kernel.variables.values():
             if variable.space in ("global", "const") and variable.init is not None:
                 yield f"the device variable `{variable.name}` holds its initializer"
+    if any(side.plan.waits for side in sides):
+        yield "threads that others wait for come to run (CTAs in order, or all at once)"
+    if any(side.plan.tickets for side in sides):
+        yield "whoever drew the last ticket reads after that, with no fence of its own"
     yield from question.ledger
     yield from _same_stores(question, run)
     yield from _idle(question, comparisons)

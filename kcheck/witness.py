@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from kcheck.outputs import separation
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.execution import Execution, Refused, execute
 from kcheck.semantics.machine import BudgetError
+from kcheck.semantics.plan import Plan, plan_of
 from kcheck.semantics.slow import Enclosure, Exact, Real, SlowMachine, SlowResult, Unevaluated
 from kcheck.verdict import Witness
 
@@ -49,6 +51,11 @@ class Subject:
     def rational(self) -> bool:
         """No instruction leaves the rationals."""
         return not any(instr.opcode[0] in IRRATIONAL for instr in self.kernel.code)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What of it hangs on the schedule."""
+        return plan_of(self.kernel)
 
 
 def unknown_shapes(*sides: Subject) -> dict[str, tuple[int, ...]]:
@@ -216,6 +223,11 @@ def slow_run(
     return slow_machine(side, inputs, numbers, ctas, races=races).run()
 
 
+def together(side: Subject, ctas: list[int]) -> list[int]:
+    """The CTAs that have to run for these: all of the grid where they wait for one another."""
+    return list(range(side.launch.ctas)) if side.plan.grid else ctas
+
+
 def slow_machine(
     side: Subject,
     inputs: dict[str, Any],
@@ -224,7 +236,11 @@ def slow_machine(
     *,
     races: bool = False,
 ) -> SlowMachine:
-    """The slow evaluator on these inputs; integer buffers take theirs from the launch."""
+    """The slow evaluator on these inputs, of these CTAs and those that have to run with them.
+
+    Integer buffers take their inputs from the launch.
+    """
+    ctas = together(side, ctas)
     mine = {p.name for p in side.launch.params}
     given = {name: values.tolist() for name, values in inputs.items() if name in mine}
     for name in list(given):
