@@ -15,7 +15,8 @@ from kcheck.semantics.machine import BudgetError
 from kcheck.semantics.values import Unsupported
 
 if TYPE_CHECKING:
-    from kcheck.check import FieldRun, Question
+    from kcheck.field_runs import FieldRun
+    from kcheck.question import Question
 
 # operations of one graph, beyond which CTAs are taken in several parts
 ROWS = 1 << 24

@@ -9,7 +9,8 @@ from kcheck.launch import Launch, Tensor
 from kcheck.outputs import Comparison
 
 if TYPE_CHECKING:
-    from kcheck.check import FieldRun, Question
+    from kcheck.field_runs import FieldRun
+    from kcheck.question import Question
 
 DIVISIONS = frozenset({"div", "rcp", "rsqrt"})
 # what lies outside the domain of a function is no number

@@ -13,7 +13,8 @@ from kcheck.semantics.execution import Execution, execute
 from kcheck.witness import Subject, unknown_shapes
 
 if TYPE_CHECKING:
-    from kcheck.check import FieldRun, Question
+    from kcheck.field_runs import FieldRun
+    from kcheck.question import Question
 
 
 def claim(question: Question, run: FieldRun) -> Claim:

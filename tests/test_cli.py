@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import kcheck.check
+import kcheck.running
 from kcheck.cli import load_arrays, main, parse_map, printable
 from kcheck.launch import LaunchError
 from kcheck.ptx_frontend.errors import PtxError
@@ -243,15 +244,15 @@ def test_help_imports_nothing_dear() -> None:
 def test_run(monkeypatch: pytest.MonkeyPatch, ptx: str, tmp_path: Path, capsys: Capture) -> None:
     given: dict[str, Any] = {}
 
-    def execute(kernel: Path, **options: Any) -> kcheck.check.RunResult:
+    def execute(kernel: Path, **options: Any) -> kcheck.running.RunResult:
         given.update(options, kernel=kernel)
-        return kcheck.check.RunResult(
+        return kcheck.running.RunResult(
             outputs={"C": np.array([1.0, 3.0], np.float32)},
             statistics={"instructions": 12},
             findings=given["findings"],
         )
 
-    monkeypatch.setattr(kcheck.check, "run", execute)
+    monkeypatch.setattr(kcheck.running, "run", execute)
     np.savez(tmp_path / "in.npz", A=np.arange(3))
     out = tmp_path / "out.npz"
     given["findings"] = ()

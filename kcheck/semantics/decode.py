@@ -179,6 +179,22 @@ def step(decoder: Decoder, instr: Instr) -> Step:
     return _guarded(decoder, instr.guard, run, decoder.guarded(decoder, instr, run))
 
 
+def refusal(decoder: Decoder, instr: Instr) -> Unsupported | None:
+    """Why an instruction is refused wherever it is reached, or None."""
+    found = match(instr.opcode)
+    name = found.form.name if found else ""
+    if name in ("bra", "brx.idx", *_EXITS):
+        return None
+    try:
+        if name in _BARRIERS:
+            _arrival(decoder, instr, name, 0)
+        else:
+            _unguarded(decoder, instr)
+    except Unsupported as error:
+        return error
+    return None
+
+
 def _unguarded(decoder: Decoder, instr: Instr) -> Step:
     found = match(instr.opcode)
     builder = decoder.builders.get(found.form.name) if found else None

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kcheck import limits
 from kcheck.canon.domain import Arithmetic
 from kcheck.canon.real import Reals
 from kcheck.launch import Launch, unflatten
@@ -161,6 +162,7 @@ class Machine(Conversions):
         blocks = self.program.blocks
         while True:
             block = blocks[index]
+            limits.check()
             self.executed += len(block.steps) + 1
             if self.executed > self.budget:
                 raise BudgetError("time", f"more than {self.budget} instructions were executed")

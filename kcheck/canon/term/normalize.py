@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kcheck import limits
 from kcheck.canon.term.algebra import Algebra
 from kcheck.canon.term.dag import (
     ADD,
@@ -120,6 +121,7 @@ class Normalizer:
         done: list[Terms] = []
         kept, limit = 0, MANY
         while todo.a.size or products:
+            limits.check()
             more: list[Entries] = []
             before = len(done)
             if todo.a.size:
