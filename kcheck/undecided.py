@@ -35,6 +35,7 @@ ADVICE: dict[str, tuple[str, ...]] = {
     "constants": ("compare the float literals of both kernels",),
     "unconfirmed": ("an input that makes the guards of these instructions true, as values:",),
     "one CTA is not the grid": ("no --cta", "--accept cta, if one CTA is enough"),
+    "unsupported": ("the kernels without that instruction, or that output (compare: false)",),
     "unsupported.symbolic-int": (_VALUES, "a number as the scalar's value:"),
     "unsupported.branch": (_VALUES, "range: in the launch file, if it decides the comparison"),
     "unsupported.address": (_VALUES,),

@@ -71,6 +71,8 @@ def ptx(tmp_path: Path) -> str:
 def test_options_reach_the_check(fake: Fake, ptx: str, tmp_path: Path) -> None:
     options = f"--launch {ptx} --subject-launch {ptx} --kernel k --subject-kernel s --cta 3"
     options += f" --map A=x,B=y --map C=z --seed 7 --no-safety --witness-dir {tmp_path}"
+    options += " --engine field --time-limit 2.5 --memory-limit 900"
+    options += " --mask-literal -1e30 --mask-literal -10000"
     assert main(["equiv", ptx, ptx, *options.split()]) == 0
     path = Path(ptx)
     assert callable(fake.arguments.pop("progress"))
@@ -86,6 +88,10 @@ def test_options_reach_the_check(fake: Fake, ptx: str, tmp_path: Path) -> None:
         "seed": 7,
         "safety": False,
         "strict": False,
+        "engine": "field",
+        "time_limit": 2.5,
+        "memory_limit": 900,
+        "mask_literals": (-1e30, -1e4),
         "witness_dir": tmp_path,
     }
 
