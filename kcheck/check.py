@@ -19,6 +19,7 @@ from kcheck.limits import LimitReached
 from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_one
 from kcheck.masking import mask
 from kcheck.outputs import Comparison, compare
+from kcheck.preconditions import promise_ledger
 from kcheck.proof import claim
 from kcheck.question import SEED_BITS, Known, Progress, Question, ask, limited, one_cta
 from kcheck.semantics.execution import Refused
@@ -117,7 +118,7 @@ def _decide(question: Question) -> Verdict:
         stopped = undecided(f"unsupported.{error.form}", f"an output: {error.message}")
         return Judge(question, run, {}).refutation() or stopped  # a fault on the way is a reason
     proof = None
-    if run.domain.opaque and any(c.different.any() for c in comparisons.values()):
+    if run.field.opaque and any(c.different.any() for c in comparisons.values()):
         proof = _proof(question, run, comparisons)  # functions may have laws that the field lacks
     judge = Judge(question, run, comparisons)
     facts: dict[str, Any] = {
@@ -209,6 +210,7 @@ def safe(
             True,
             None,
             progress or (lambda stage, done: None),
+            ledger=list(promise_ledger(side.launch, side.launch)),
             strict=strict,
         )
         verdict = answer(question, _decide_safety)

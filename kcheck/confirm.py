@@ -10,6 +10,7 @@ import numpy as np
 
 from kcheck.canon.families import draws
 from kcheck.launch import Launch
+from kcheck.preconditions import kept
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.machine import Fault
 from kcheck.semantics.slow import UNDEF, UNWRITTEN, Enclosure, Exact, Real, SlowResult, Unevaluated
@@ -57,7 +58,7 @@ class SlowRuns:
         inputs = list(islice(draws(unknown_inputs(self.side), self.seed), tries))
         for i, (_, given) in enumerate(inputs):
             if i == len(made):
-                made.append(self._run(given, ctas))
+                made.append(self._run(kept(given, self.side.launch), ctas))
             result = made[i]
             if result is not None:
                 yield result
@@ -93,7 +94,7 @@ def last_writer(
 ) -> dict[int, tuple[int, tuple[int, int, int]]]:
     """CTA -> (instruction, thread) that last wrote an element."""
     _, inputs = next(draws(unknown_inputs(side), seed))
-    return writers(side, element, ctas, inputs)
+    return writers(side, element, ctas, kept(inputs, side.launch))
 
 
 def confirm_output(

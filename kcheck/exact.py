@@ -76,7 +76,7 @@ def _part(
     question: Question, run: FieldRun, ctas: list[int] | None, domain: TermDomain
 ) -> dict[str, Comparison] | str:
     """The comparison of some CTAs, or why there is none."""
-    reals: Reals[Any] = Reals(domain)
+    reals: Reals[Any] = Reals(question.within_ranges(domain))
     made = []
     try:
         for name, side, before in (
@@ -88,7 +88,7 @@ def _part(
             again = execute(
                 side.kernel,
                 side.launch,
-                domain,
+                reals.domain,
                 ctas=ctas,
                 reals=reals,
                 races=shared,
@@ -98,7 +98,9 @@ def _part(
                 return "lanes store values to one address that are equal in all trials only"
             made.append(again)
         question.progress("proving: normal forms", 0.0)
-        pairs = {a.name: compare(made[0], made[1], (a, b), domain) for a, b in question.compared}
+        pairs = {
+            a.name: compare(made[0], made[1], (a, b), reals.domain) for a, b in question.compared
+        }
     except BudgetSpent as error:
         return str(error)
     except (Refused, Unsupported, BudgetError) as error:

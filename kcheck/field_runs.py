@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kcheck.canon.domain import Collision, LevelsExhausted
+from kcheck.canon.domain import Collision, Domain, LevelsExhausted
 from kcheck.canon.field import FieldDomain
 from kcheck.canon.real import Reals
 from kcheck.question import Question
@@ -22,7 +22,8 @@ REDRAWS = 3
 class FieldRun:
     """Both kernels over one field domain."""
 
-    domain: FieldDomain
+    field: FieldDomain
+    domain: Domain[Any]  # the field, within the ranges of the inputs
     reference: Execution
     subject: Execution
     trials: int
@@ -39,12 +40,13 @@ def field_run(question: Question, trials: int, redraws: int = 0, *, both: bool =
         i.opcode[0] == "ex2" for s in (question.reference, question.subject) for i in s.kernel.code
     )
     while True:
-        domain = FieldDomain(question.seed + redraws, trials, levels)
+        field = FieldDomain(question.seed + redraws, trials, levels)
+        domain = question.within_ranges(field)
         reals: Reals[Any] = Reals(domain)
         try:
             a = _execute(question, question.reference, "reference", reals)
             b = _execute(question, question.subject, "subject", reals) if both else a
-            return FieldRun(domain, a, b, trials, levels, redraws)
+            return FieldRun(field, domain, a, b, trials, levels, redraws)
         except LevelsExhausted:
             if levels == MAX_LEVELS:
                 raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kcheck.canon.ranged import RangedDomain
 from kcheck.launch import Launch, Tensor
 from kcheck.outputs import Comparison
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 DIVISIONS = frozenset({"div", "rcp", "rsqrt"})
 # what lies outside the domain of a function is no number
 DOMAINS = {
-    "arguments of lg2 positive": frozenset({"lg2"}),
-    "arguments of square roots not negative": frozenset({"sqrt", "rsqrt"}),
+    ("arguments of lg2 positive", "lg2"): frozenset({"lg2"}),
+    ("arguments of square roots not negative", "sqrt"): frozenset({"sqrt", "rsqrt"}),
 }
 
 
@@ -37,11 +38,12 @@ def assumptions(
         for s in sides
         for i in s.kernel.code
     ):
-        yield "divisors nonzero"
-    for assumption, opcodes in DOMAINS.items():
+        yield _within("divisors nonzero", run, "div")
+    for (assumption, name), opcodes in DOMAINS.items():
         if any(i.opcode[0] in opcodes for s in sides for i in s.kernel.code):
-            yield assumption
-    yield "buffers do not alias, bases aligned to 256 bytes"
+            yield _within(assumption, run, name)
+    others = "other " if any(side.launch.alias for side in sides) else ""
+    yield f"{others}buffers do not alias, bases aligned to 256 bytes"
     for side in sides:
         for param in side.launch.params:
             if isinstance(param, Tensor) and param.values is not None:
@@ -62,6 +64,12 @@ def assumptions(
     chosen = " (chosen by the user)" if question.fixed else ""
     yield f"seed {question.seed}{chosen}, keyed hashes behave as random functions"
     yield "ptxas and the hardware below PTX are trusted"
+
+
+def _within(assumption: str, run: FieldRun, function: str) -> str:
+    """The assumption, and whether it follows from the preconditions."""
+    ranged = isinstance(run.domain, RangedDomain) and function not in run.domain.beyond
+    return f"{assumption} (follows from the preconditions)" if ranged else assumption
 
 
 def _same_stores(question: Question, run: FieldRun) -> Iterator[str]:

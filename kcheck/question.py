@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from kcheck import limits
+from kcheck.canon.domain import Domain
+from kcheck.canon.ranged import RangedDomain
 from kcheck.launch import Launch, Tensor
 from kcheck.launch_check import match_buffers, match_ledger, scalar_pairs
 from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_launches
+from kcheck.preconditions import agreed, promise_ledger, ranges
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.verdict import UsageError
 from kcheck.witness import Subject, renamed
@@ -60,6 +63,11 @@ class Question:
         limits.check()
         self.report(stage, done)
 
+    def within_ranges(self, domain: Domain[Any]) -> Domain[Any]:
+        """A domain that decides what the preconditions decide, if there are any."""
+        known = ranges(self.reference.launch, self.subject.launch)
+        return RangedDomain(domain, known) if known else domain
+
     @property
     def compared(self) -> list[tuple[Tensor, Tensor]]:
         """The pairs whose contents must agree."""
@@ -90,16 +98,19 @@ def ask(
     # what has no partner is the subject's alone, whatever the reference calls so
     names = {p.name: f"{ALONE}{p.name}" for p in launches[1].params}
     names |= {b.name: a.name for a, b in pairs} | {b.name: a.name for a, b in scalars}
+    theirs = renamed(launches[1], names)
+    promises = list(promise_ledger(launches[0], theirs))
+    ours, theirs = agreed(launches[0], theirs)
     question = Question(
-        Subject(first, launches[0]),
-        Subject(second, renamed(launches[1], names)),
+        Subject(first, ours),
+        Subject(second, theirs),
         [(a, replace(b, name=names[b.name])) for a, b in pairs],
         None if cta is None else one_cta(cta, launches),
         secrets.randbits(SEED_BITS) if seed is None else seed,
         True,
         None,
         lambda stage, done: None,
-        match_ledger(*launches, pairs, scalars),
+        match_ledger(*launches, pairs, scalars) + promises,
         fixed=seed is not None,
     )
     if not question.compared:

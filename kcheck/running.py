@@ -14,6 +14,7 @@ from kcheck.canon.ieee.approximate import Choice
 from kcheck.evaluate import evaluate
 from kcheck.evaluate_formats import evaluate_formats
 from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_one
+from kcheck.preconditions import kept
 from kcheck.question import SEED_BITS, Progress
 from kcheck.semantics.execution import Refused
 from kcheck.undecided import refused
@@ -93,6 +94,6 @@ def _inputs(side: Subject, given: Mapping[str, Any], seed: int) -> dict[str, Any
     return {
         name: np.asarray(given[name], np.float64).reshape(-1)
         if name in given
-        else rng.integers(-127, 128, n) / 64.0
+        else kept({name: rng.integers(-127, 128, n) / 64.0}, side.launch)[name]
         for name, n in sizes.items()
     }

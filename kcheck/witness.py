@@ -19,6 +19,7 @@ from kcheck.canon.families import draws
 from kcheck.canon.real import Reals
 from kcheck.launch import DTYPE_BYTES, FLOATS, Launch, Scalar, Tensor, TensorMap
 from kcheck.outputs import separation
+from kcheck.preconditions import admissible, kept
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.execution import Execution, Refused, execute
 from kcheck.semantics.machine import BudgetError
@@ -56,6 +57,8 @@ def unknown_shapes(*sides: Subject) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {}
     for side in sides:
         for param in side.launch.params:
+            if side.launch.sharing(param.name)[0] != param.name:
+                continue  # its contents are another's
             if isinstance(param, Tensor) and param.role != "out" and param.values is None:
                 dense = param.strides is None
                 shapes[param.name] = param.shape if dense else (param.elements,)
@@ -92,7 +95,10 @@ def find_witness(
         for param in side.launch.params
         if not isinstance(param, TensorMap) and param.dtype in NARROW
     }
-    tries = list(draws(sizes, seed, sizes.keys() - narrow))
+    tries = [
+        (family, kept(inputs, reference.launch, subject.launch))
+        for family, inputs in draws(sizes, seed, sizes.keys() - narrow)
+    ]
     rounded: tuple[str, dict[str, Any]] | None = None
     fruitless = 0
     for number, (family, inputs) in enumerate(tries):
@@ -167,6 +173,8 @@ def confirm(
     ctas: list[int] | None,
 ) -> tuple[tuple[float, float], tuple[float, float]] | None:
     """Both values (bounds) by the slow evaluator if they differ for certain, else None."""
+    if not admissible(inputs, reference.launch, subject.launch):
+        return None  # no input of the user's
     rational = reference.rational and subject.rational
     for numbers in (Exact, Enclosure) if rational else (Enclosure,):
         try:
@@ -225,4 +233,5 @@ def slow_run(
 def renamed(launch: Launch, names: dict[str, str]) -> Launch:
     """The launch with parameters renamed."""
     params = tuple(replace(p, name=names.get(p.name, p.name)) for p in launch.params)
-    return replace(launch, params=params)
+    alias = tuple(tuple(names.get(name, name) for name in group) for group in launch.alias)
+    return replace(launch, params=params, alias=alias)

@@ -123,5 +123,5 @@ def test_a_masked_softmax_follows_its_mask() -> None:
 @pytest.mark.parametrize("bad", [0.0, 1e30, float("-inf"), float("nan")])
 def test_what_can_be_no_mask(bad: float) -> None:
     body = entry(COPY, FLOATS)
-    with pytest.raises(UsageError, match="mask literal .*: expected a finite negative number"):
+    with pytest.raises(UsageError, match=r"mask literal .*: expected a finite negative number"):
         equivalent(body, body, launch=launch_of(FLOATS), mask_literals=[bad])
