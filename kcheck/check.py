@@ -14,7 +14,7 @@ from kcheck.canon.theorem import Claim, error_log2, trials_needed
 from kcheck.exact import Proof, prove
 from kcheck.field_runs import MAX_LEVELS, REDRAWS, FieldRun, field_run
 from kcheck.judge import Judge
-from kcheck.ledger import assumptions
+from kcheck.ledger import assumptions, method
 from kcheck.limits import LimitReached
 from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_one
 from kcheck.masking import mask
@@ -147,7 +147,7 @@ def _decide(question: Question) -> Verdict:
         equal = _equal(question, run)
     statistics = {**facts.pop("statistics"), **equal.statistics}
     verdict = replace(equal, **facts, statistics=statistics)
-    return _for_cta(question, verdict)
+    return _for_cta(question, replace(verdict, ledger=verdict.ledger + method(verdict)))
 
 
 def _proof(question: Question, run: FieldRun, comparisons: dict[str, Comparison]) -> Proof | None:
@@ -234,7 +234,8 @@ def _decide_safety(question: Question) -> Verdict:
     found = judge.refutation()
     if found is not None:
         return replace(found, **facts)
-    return _for_cta(question, replace(Verdict("proved", None, "happens-before"), **facts))
+    verdict = Verdict("proved", None, "happens-before", **facts)
+    return _for_cta(question, replace(verdict, ledger=verdict.ledger + method(verdict)))
 
 
 def _equal(question: Question, run: FieldRun) -> Verdict:

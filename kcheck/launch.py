@@ -65,7 +65,10 @@ class Promise:
             return True
         if self.divisible == 1 or math.inf in (-self.low, self.high):
             return False
-        return math.floor(self.high) // self.divisible * self.divisible < self.low
+        last = math.floor(self.high) // self.divisible * self.divisible
+        if last == 0 and self.nonzero:
+            last -= self.divisible
+        return last < self.low
 
 
 ANYTHING = Promise()

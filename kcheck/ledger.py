@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kcheck.canon.ranged import RangedDomain
 from kcheck.launch import Launch, Tensor
 from kcheck.outputs import Comparison
+from kcheck.verdict import Verdict
 
 if TYPE_CHECKING:
     from kcheck.field_runs import FieldRun
@@ -30,8 +31,8 @@ def assumptions(
         yield "race freedom NOT CHECKED (--no-safety)"
     yield "reals: rounding modes, .ftz and float formats mean nothing, literals are exact"
     yield from _launches(question.reference.launch, question.subject.launch)
-    if question.ctas is not None:
-        yield f"CTA {question.ctas[0]} only"
+    covered = f"all {question.reference.launch.ctas} CTAs run"
+    yield covered if question.ctas is None else f"CTA {question.ctas[0]} only"
     yield "finite inputs"
     if any(
         i.opcode[0] in DIVISIONS and i.opcode[-1][0] not in "us"
@@ -64,6 +65,18 @@ def assumptions(
     chosen = " (chosen by the user)" if question.fixed else ""
     yield f"seed {question.seed}{chosen}, keyed hashes behave as random functions"
     yield "ptxas and the hardware below PTX are trusted"
+
+
+def method(verdict: Verdict) -> tuple[str, ...]:
+    """What the answer rests on: engine, trials, theorem."""
+    counts = {"trials": 0, "levels": 0, **verdict.statistics}
+    rows = {
+        "exact": "equality by exact normal forms",
+        "identity-testing": f"equality by identity testing ({counts['trials']} trials, "
+        f"{counts['levels']} levels, theorem in docs/identity-testing.md)",
+        "happens-before": "safety by happens-before: one schedule stands for all",
+    }
+    return (rows[verdict.method],) if verdict.method in rows else ()
 
 
 def _within(assumption: str, run: FieldRun, function: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kcheck.launch import ANYTHING, FLOATS, Launch, Param, Promise, TensorMap
+from kcheck.launch import ANYTHING, FLOATS, Launch, Param, Promise, Scalar, Tensor, TensorMap
 from kcheck.launch_promises import promise_words
 from kcheck.verdict import UsageError
 
@@ -25,33 +25,30 @@ _BITS = 8
 Floats = NDArray[np.float64]
 
 
-def promised(launch: Launch) -> dict[str, Param]:
-    """The parameters of which something is promised, by name."""
-    return {
-        p.name: p for p in launch.params if not isinstance(p, TensorMap) and p.promise != ANYTHING
-    }
+def promised(launch: Launch) -> dict[str, Tensor | Scalar]:
+    """The buffers and scalars of which something is promised, by name."""
+    known: list[Tensor | Scalar] = [*launch.buffers.values()]
+    known += [p for p in launch.params if isinstance(p, Scalar)]
+    return {p.name: p for p in known if p.promise != ANYTHING}
 
 
 def agreed(reference: Launch, subject: Launch) -> tuple[Launch, Launch]:
     """Both launches with the promises of both. UsageError if they leave nothing."""
-    sides = promised(reference), promised(subject)
     both: dict[str, Promise] = {}
-    for name, param in (item for side in sides for item in side.items()):
-        assert not isinstance(param, TensorMap)
+    for name, param in (*promised(reference).items(), *promised(subject).items()):
         both[name] = both.get(name, ANYTHING).meet(param.promise)
         if both[name].empty:
             raise UsageError(f"`{name}`: the two launches promise what no number keeps")
 
-    def with_both(launch: Launch) -> Launch:
-        params = tuple(
-            replace(p, promise=both[p.name])
-            if not isinstance(p, TensorMap) and p.name in both
-            else p
-            for p in launch.params
-        )
-        return replace(launch, params=params)
+    def kept_by(param: Param) -> Param:
+        if isinstance(param, TensorMap):
+            promise = both.get(param.buffer.name, ANYTHING)
+            return replace(param, buffer=replace(param.buffer, promise=promise))
+        return replace(param, promise=both.get(param.name, ANYTHING))
 
-    return with_both(reference), with_both(subject)
+    sides = (replace(s, params=tuple(map(kept_by, s.params))) for s in (reference, subject))
+    first, second = sides
+    return first, second
 
 
 def promise_ledger(reference: Launch, subject: Launch) -> Iterator[str]:
@@ -69,7 +66,6 @@ def _words(launch: Launch) -> list[str]:
     words = [
         f"{line} (a number of {param.dtype})"
         for name, param in promised(launch).items()
-        if not isinstance(param, TensorMap)
         for line in promise_words(name, param.promise)
     ]
     groups = (" and ".join(f"`{name}`" for name in group) for group in launch.alias)
@@ -84,7 +80,7 @@ def ranges(*launches: Launch) -> dict[str, tuple[float, float]]:
     found: dict[str, tuple[float, float]] = {}
     for launch in launches:
         for name, param in promised(launch).items():
-            if isinstance(param, TensorMap) or param.dtype not in FLOATS:
+            if param.dtype not in FLOATS:
                 continue
             low, high = param.promise.low, param.promise.high
             if param.promise.nonzero:
@@ -101,7 +97,7 @@ def admissible(inputs: Mapping[str, Any], *launches: Launch) -> bool:
         bool(param.promise.holds(inputs[name]).all())
         for launch in launches
         for name, param in promised(launch).items()
-        if name in inputs and not isinstance(param, TensorMap)
+        if name in inputs
     )
 
 
@@ -110,13 +106,15 @@ def kept(inputs: Mapping[str, Any], *launches: Launch) -> dict[str, Any]:
     out = dict(inputs)
     for launch in launches:
         for name, param in promised(launch).items():
-            if name in out and not isinstance(param, TensorMap):
+            if name in out:
                 out[name] = _moved(np.asarray(out[name], np.float64), param.promise, param.dtype)
     return out
 
 
 def _moved(x: Floats, given: Promise, dtype: str) -> Floats:
     """Numbers outside are mirrored at the ends, and rounded to few bits."""
+    if dtype not in FLOATS:
+        x = np.rint(x)
     wrong = ~given.holds(x)
     if not wrong.any():
         return x
