@@ -181,7 +181,7 @@ def test_all_inputs_that_are_tried_keep_their_promise(given_: Any, seed: int) ->
         assert admissible(moved, launch)
         assert moved["y"] is inputs["y"]
         fine = promise.holds(inputs["x"])
-        if dtype[0] in "su":
+        if dtype[0] in "su" and promise != Promise():
             assert (moved["x"] == np.rint(moved["x"])).all()
         else:
             assert (moved["x"][fine] == inputs["x"][fine]).all()
