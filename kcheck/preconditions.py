@@ -73,18 +73,16 @@ def _words(launch: Launch) -> list[str]:
 
 
 def ranges(*launches: Launch) -> dict[str, tuple[float, float]]:
-    """Least and greatest value of each float input that something is promised of.
+    """Least and greatest value of each input that something is promised of.
 
     A number that is not 0 is at least the least one of its format.
     """
     found: dict[str, tuple[float, float]] = {}
     for launch in launches:
         for name, param in promised(launch).items():
-            if param.dtype not in FLOATS:
-                continue
             low, high = param.promise.low, param.promise.high
             if param.promise.nonzero:
-                least = math.ldexp(1.0, _LEAST[param.dtype])
+                least = math.ldexp(1.0, _LEAST.get(param.dtype, 0))
                 low, high = (least if low == 0 else low), (-least if high == 0 else high)
             known = found.get(name, (low, high))
             found[name] = max(low, known[0]), min(high, known[1])

@@ -36,9 +36,17 @@ ADVICE: dict[str, tuple[str, ...]] = {
     "unconfirmed": ("an input that makes the guards of these instructions true, as values:",),
     "one CTA is not the grid": ("no --cta", "--accept cta, if one CTA is enough"),
     "unsupported": ("the kernels without that instruction, or that output (compare: false)",),
-    "unsupported.symbolic-int": (_VALUES, "a number as the scalar's value:"),
+    "unsupported.symbolic-int": (
+        "range: in the launch file for the integers that it depends on",
+        _VALUES,
+        "a number as the scalar's value:",
+    ),
     "unsupported.branch": (_VALUES, "range: in the launch file, if it decides the comparison"),
     "unsupported.address": (_VALUES,),
+    "unsupported.symbolic-address": (
+        "a range: in the launch file that keeps the index within its buffer",
+        _VALUES,
+    ),
     "unsupported.infinity": ("guards that keep unknown values from being multiplied by inf",),
     "unsupported.memory-order": ("--no-safety checks the values alone",),
     "unsupported.unstable": ("a kernel whose results depend on no schedule",),

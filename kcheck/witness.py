@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -118,8 +118,23 @@ def find_witness(
     return None if found is None else replace(found, by_rounding=True)
 
 
-def _run(side: Subject, domain: Any, reals: Any, ctas: list[int] | None) -> Execution:
-    return execute(side.kernel, side.launch, domain, ctas=ctas, reals=reals)
+def with_integers(launch: Launch, inputs: Mapping[str, Any]) -> Launch:
+    """The launch with the integers among these inputs as `values:`: an index must be a number."""
+    params = [*launch.params]
+    for i, param in enumerate(params):
+        if isinstance(param, Tensor) and param.dtype not in FLOATS and param.name in inputs:
+            numbers = np.rint(inputs[param.name]).astype(np.int64)
+            params[i] = replace(param, values=numbers, strides=None, shape=numbers.shape)
+        elif isinstance(param, Scalar) and param.dtype not in FLOATS and param.name in inputs:
+            params[i] = replace(param, value=int(inputs[param.name][0]))
+    return replace(launch, params=tuple(params))
+
+
+def _run(
+    side: Subject, domain: Any, reals: Any, ctas: list[int] | None, inputs: dict[str, Any]
+) -> Execution:
+    launch = with_integers(side.launch, inputs)
+    return execute(side.kernel, launch, domain, ctas=ctas, reals=reals)
 
 
 def _try(
@@ -137,7 +152,7 @@ def _try(
     domain = EnclosureDomain(inputs, widen)
     reals: Reals[Any] = Reals(domain)
     try:
-        a, b = (_run(side, domain, reals, ctas) for side in (reference, subject))
+        a, b = (_run(side, domain, reals, ctas, inputs) for side in (reference, subject))
     except (Refused, BudgetError):
         return False, None
     apart = False
@@ -161,7 +176,8 @@ def writers(
 ) -> dict[int, tuple[int, tuple[int, int, int]]]:
     """The CTAs that write an element, each with the instruction and thread that did it last."""
     domain = EnclosureDomain(inputs)
-    run = execute(side.kernel, side.launch, domain, ctas=ctas, watch=element)
+    launch = with_integers(side.launch, inputs)
+    run = execute(side.kernel, launch, domain, ctas=ctas, watch=element)
     return run.memories[element[0]].writers
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kcheck.canon.constants import GATHER
 from kcheck.canon.domain import Bool, Domain, Index
 from kcheck.canon.enclosure import Enclosure, EnclosureDomain, EnclosureStore
 
@@ -165,10 +166,13 @@ class RangedDomain:
         """A function."""
         if name in _EDGES and _EDGES[name](args[0].e).any():
             self.beyond.add(name)
-        return RangedValue(
-            self.inner.atom(name, [x.v for x in args]),
-            self._ends.atom(name, [x.e for x in args]),
-        )
+        value = self.inner.atom(name, [x.v for x in args])
+        table = name.removeprefix(GATHER)
+        if table == name:
+            return RangedValue(value, self._ends.atom(name, [x.e for x in args]))
+        low, high = self.ranges.get(table, (-np.inf, np.inf))
+        shape = args[0].e.shape
+        return RangedValue(value, Enclosure(np.full(shape, low), np.full(shape, high)))
 
     def decide(self, p: RangedValue) -> NDArray[np.int8]:
         """1 or 0 where the ranges say so, or the other domain does; else -1."""
