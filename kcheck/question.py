@@ -16,7 +16,7 @@ from kcheck.canon.ranged import RangedDomain
 from kcheck.launch import Launch, Tensor
 from kcheck.launch_check import match_buffers, match_ledger, scalar_pairs
 from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_launches
-from kcheck.preconditions import agreed, promise_ledger, ranges
+from kcheck.preconditions import agreed, promise_ledger, promised, ranges
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.verdict import UsageError
 from kcheck.witness import Subject, renamed
@@ -66,7 +66,9 @@ class Question:
     def within_ranges(self, domain: Domain[Any]) -> Domain[Any]:
         """A domain that decides what the preconditions decide, if there are any."""
         known = ranges(self.reference.launch, self.subject.launch)
-        return RangedDomain(domain, known) if known else domain
+        given = promised(self.reference.launch) | promised(self.subject.launch)
+        nonzero = {name for name, param in given.items() if param.promise.nonzero}
+        return RangedDomain(domain, known, nonzero) if known else domain
 
     @property
     def compared(self) -> list[tuple[Tensor, Tensor]]:

@@ -77,6 +77,16 @@ def test_zero_is_not_positive() -> None:
     assert told(check(below, COPY, Promise(-1.0, 0.0))) == DIFFER
 
 
+def test_nonzero_decides_a_guard() -> None:
+    guarded = on_floats(
+        "mul.f32 %f4, %f1, 0fC0000000; setp.neu.f32 %p1, %f4, 0f00000000; rcp.approx.f32 %f5, %f1;"
+        "selp.f32 %f3, %f5, 0f00000000, %p1;"
+    )
+    plain = on_floats("rcp.approx.f32 %f3, %f1;")
+    assert told(check(guarded, plain, Promise(nonzero=True))) == PROVED
+    assert told(check(guarded, plain, Promise(-1.0, 1.0)))[0] == "undecided"
+
+
 def test_a_range_decides_a_branch() -> None:
     assert told(check(BRANCH, COPY, Promise(0.75, 2.0))) == PROVED
     verdict = check(BRANCH, COPY, Promise(0.25, 2.0))
@@ -134,6 +144,9 @@ def test_divisors_that_cannot_be_zero(how: str) -> None:
     if how == "rsqrt":
         assert "arguments of square roots not negative (follows from the preconditions)" in ledger
     assert "divisors nonzero" in check(body, body, Promise(-1.0, 1.0)).ledger
+    if how != "rsqrt":
+        apart = check(body, body, Promise(nonzero=True)).ledger
+        assert "divisors nonzero (follows from the preconditions)" in apart
     logs = on_floats("lg2.approx.f32 %f3, %f1;")
     assert "arguments of lg2 positive" in check(logs, logs, Promise(low=0.0)).ledger
     follows = "arguments of lg2 positive (follows from the preconditions)"

@@ -7,7 +7,7 @@ domain's. Both sides of a question must be given the same ranges.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -26,12 +26,18 @@ _EDGES: dict[str, Callable[[Enclosure], Bool]] = {
 
 
 class RangedValue:
-    """Values `v` of a domain, within `e`."""
+    """Values `v` of a domain, within `e`; `nonzero`: lanes that are not 0 for another reason."""
 
-    __slots__ = ("e", "v")
+    __slots__ = ("e", "nonzero", "v")
 
-    def __init__(self, v: Any, e: Enclosure) -> None:
-        self.v, self.e = v, e
+    def __init__(self, v: Any, e: Enclosure, nonzero: Bool | None = None) -> None:
+        self.v, self.e, self.nonzero = v, e, nonzero
+
+    @property
+    def apart(self) -> Bool:
+        """Lanes that are not 0."""
+        out: Bool = (self.e.low > 0) | (self.e.high < 0)
+        return out if self.nonzero is None else out | self.nonzero
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -41,13 +47,18 @@ class RangedValue:
 
     def __getitem__(self, index: Any) -> RangedValue:
         """Lanes picked by a NumPy index."""
-        return RangedValue(self.v[index], self._whole()[index])
+        nonzero = None if self.nonzero is None else self._broadcast(self.nonzero)[index]
+        return RangedValue(self.v[index], self.whole()[index], nonzero)
 
     def reshape(self, shape: tuple[int, ...]) -> RangedValue:
         """The same lanes in another shape."""
-        return RangedValue(self.v.reshape(shape), self._whole().reshape(shape))
+        nonzero = None if self.nonzero is None else self._broadcast(self.nonzero).reshape(shape)
+        return RangedValue(self.v.reshape(shape), self.whole().reshape(shape), nonzero)
 
-    def _whole(self) -> Enclosure:
+    def _broadcast(self, flags: Bool) -> Bool:
+        return np.broadcast_to(flags, self.shape)
+
+    def whole(self) -> Enclosure:
         """The enclosure in the value's own shape."""
         if self.e.shape == self.shape:
             return self.e
@@ -56,36 +67,46 @@ class RangedValue:
 
 
 class RangedStore:
-    """Two memories side by side."""
+    """Memories side by side: values, enclosures, and what is not 0 for another reason."""
 
-    def __init__(self, values: Any, ends: EnclosureStore) -> None:
+    def __init__(self, values: Any, ends: EnclosureStore, n: int) -> None:
         self._values, self._ends = values, ends
+        self._nonzero: Bool = np.zeros(n, bool)
 
     def read(self, index: Index) -> RangedValue:
         """The cells at `index`."""
-        return RangedValue(self._values.read(index), self._ends.read(index))
+        return RangedValue(self._values.read(index), self._ends.read(index), self._nonzero[index])
 
     def write(self, index: Index, value: RangedValue) -> None:
         """Put `value` into the cells."""
         self._values.write(index, value.v)
         self._ends.write(index, value.e)
+        self._nonzero[index] = value.apart
 
     def add(self, index: Index, value: RangedValue) -> None:
         """Add to the cells, repeated ones in turn."""
         self._values.add(index, value.v)
         self._ends.add(index, value.e)
+        self._nonzero[index] = False
 
 
 class RangedDomain:
-    """The operations. `ranges`: name of an input -> its least and greatest value.
+    """The operations. `ranges`: name of an input -> its least and greatest value; `nonzero`:
+    those that are never 0.
 
     `beyond`: the functions (`div` among them) that some argument may lie outside the domain of,
     as far as the enclosures tell.
     """
 
-    def __init__(self, inner: Domain[Any], ranges: Mapping[str, tuple[float, float]]) -> None:
+    def __init__(
+        self,
+        inner: Domain[Any],
+        ranges: Mapping[str, tuple[float, float]],
+        nonzero: Collection[str] = (),
+    ) -> None:
         self.inner = inner
         self.ranges = ranges
+        self.nonzero = nonzero
         self.beyond: set[str] = set()
         self._ends = EnclosureDomain({})
 
@@ -96,24 +117,32 @@ class RangedDomain:
     def input(self, name: str, n: int) -> RangedValue:
         """The symbols of a tensor."""
         low, high = self.ranges.get(name, (-np.inf, np.inf))
-        return RangedValue(self.inner.input(name, n), Enclosure(np.full(n, low), np.full(n, high)))
+        ends = Enclosure(np.full(n, low), np.full(n, high))
+        nonzero = np.ones(n, bool) if name in self.nonzero else None
+        return RangedValue(self.inner.input(name, n), ends, nonzero)
 
     def store(self, n: int) -> RangedStore:
         """A new memory."""
-        return RangedStore(self.inner.store(n), self._ends.store(n))
+        return RangedStore(self.inner.store(n), self._ends.store(n), n)
 
     def where(self, mask: Bool, a: RangedValue, b: RangedValue) -> RangedValue:
         """`a` where the concrete mask holds, else `b`."""
-        return RangedValue(self.inner.where(mask, a.v, b.v), self._ends.where(mask, a.e, b.e))
+        return RangedValue(
+            self.inner.where(mask, a.v, b.v),
+            self._ends.where(mask, a.e, b.e),
+            None if a.nonzero is None and b.nonzero is None else np.where(mask, a.apart, b.apart),
+        )
 
     def stack(self, values: Sequence[RangedValue]) -> RangedValue:
         """Values of one shape along a new first axis."""
         return RangedValue(
-            self.inner.stack([x.v for x in values]), self._ends.stack([x._whole() for x in values])
+            self.inner.stack([x.v for x in values]),
+            self._ends.stack([x.whole() for x in values]),
+            np.stack([np.broadcast_to(x.apart, x.shape) for x in values]),
         )
 
     def neg(self, a: RangedValue) -> RangedValue:
-        return RangedValue(self.inner.neg(a.v), self._ends.neg(a.e))
+        return RangedValue(self.inner.neg(a.v), self._ends.neg(a.e), a.nonzero)
 
     def add(self, a: RangedValue, b: RangedValue) -> RangedValue:
         return RangedValue(self.inner.add(a.v, b.v), self._ends.add(a.e, b.e))
@@ -122,21 +151,21 @@ class RangedDomain:
         return RangedValue(self.inner.sub(a.v, b.v), self._ends.sub(a.e, b.e))
 
     def mul(self, a: RangedValue, b: RangedValue) -> RangedValue:
-        return RangedValue(self.inner.mul(a.v, b.v), self._ends.mul(a.e, b.e))
+        return RangedValue(self.inner.mul(a.v, b.v), self._ends.mul(a.e, b.e), a.apart & b.apart)
 
     def fma(self, a: RangedValue, b: RangedValue, c: RangedValue) -> RangedValue:
         return RangedValue(self.inner.fma(a.v, b.v, c.v), self._ends.fma(a.e, b.e, c.e))
 
     def matmul(self, a: RangedValue, b: RangedValue) -> RangedValue:
         """Batched product of (..., M, K) and (..., K, N)."""
-        return RangedValue(self.inner.matmul(a.v, b.v), self._ends.matmul(a._whole(), b._whole()))
+        return RangedValue(self.inner.matmul(a.v, b.v), self._ends.matmul(a.whole(), b.whole()))
 
     def div(self, a: RangedValue, b: RangedValue) -> tuple[RangedValue, Bool]:
         """The quotient, and where the divisor is zero for the other domain."""
-        if ((b.e.low <= 0) & (b.e.high >= 0)).any():
+        if not b.apart.all():
             self.beyond.add("div")
         quotient, zero = self.inner.div(a.v, b.v)
-        return RangedValue(quotient, self._ends.div(a.e, b.e)[0]), zero
+        return RangedValue(quotient, self._ends.div(a.e, b.e)[0], a.apart & b.apart), zero
 
     def exp2(self, a: RangedValue) -> RangedValue:
         return RangedValue(self.inner.exp2(a.v), self._ends.exp2(a.e))
@@ -157,7 +186,12 @@ class RangedDomain:
 
     def compare(self, op: str, a: RangedValue, b: RangedValue) -> RangedValue:
         """The indicator; its enclosure is a point where the ranges decide."""
-        return RangedValue(self.inner.compare(op, a.v, b.v), self._ends.compare(op, a.e, b.e))
+        ends = self._ends.compare(op, a.e, b.e)
+        if op in ("eq", "ne"):
+            apart = (a.apart & _is_zero(b)) | (_is_zero(a) & b.apart)
+            known = np.full(apart.shape, float(op == "ne"))
+            ends = self._ends.where(apart, Enclosure(known, known), ends)
+        return RangedValue(self.inner.compare(op, a.v, b.v), ends)
 
     def select(self, p: RangedValue, a: RangedValue, b: RangedValue) -> RangedValue:
         return RangedValue(self.inner.select(p.v, a.v, b.v), self._ends.select(p.e, a.e, b.e))
@@ -182,6 +216,11 @@ class RangedDomain:
     def equal(self, a: RangedValue, b: RangedValue) -> Bool:
         """The same for the other domain."""
         return self.inner.equal(a.v, b.v)
+
+
+def _is_zero(a: RangedValue) -> Bool:
+    zero: Bool = (a.e.low == 0) & (a.e.high == 0)
+    return zero
 
 
 def plain(value: Any) -> Any:

@@ -132,6 +132,32 @@ def test_through_memory_shapes_and_functions() -> None:
     assert d.beyond == {"div", "lg2", "sqrt"}
 
 
+def test_what_is_not_zero() -> None:
+    d = RangedDomain(FieldDomain(3, 2, 2), {}, {"x", "y"})
+    x, y, free = d.input("x", 4), d.input("y", 4), d.input("free", 4)
+    zero = d.constants([Fraction(0)], np.zeros(1, np.int64))
+
+    def ne(value: Any) -> list[int]:
+        return np.broadcast_to(d.decide(d.compare("ne", value, zero)), (4,)).tolist()
+
+    assert ne(x) == ne(d.neg(x)) == ne(d.mul(x, y)) == [1] * 4
+    assert d.decide(d.compare("eq", zero, x)).tolist() == [0] * 4
+    assert ne(free) == ne(d.add(x, y)) == ne(d.mul(x, free)) == [-1] * 4
+    assert d.decide(d.compare("eq", x, y)).tolist() == [-1] * 4
+    assert ne(d.where(np.array([True, False, True, False]), x, free)) == [1, -1, 1, -1]
+    assert ne(d.stack([x, free]).reshape((8,))[2:6]) == [1, 1, -1, -1]
+    store = d.store(4)
+    store.write(np.arange(4), x)
+    store.write(np.array([0]), free[:1])
+    store.add(np.array([3]), y[:1])
+    assert ne(store.read(np.arange(4))) == [-1, 1, 1, -1]
+    d.div(free, d.mul(x, y))
+    assert d.beyond == set()
+    assert ne(d.div(x, y)[0]) == [1] * 4
+    d.div(x, free)
+    assert d.beyond == {"div"}
+
+
 @pytest.mark.parametrize("op", OPS)
 def test_the_other_domain_decides_the_rest(op: str) -> None:
     d = within(x=(-np.inf, np.inf))
