@@ -129,7 +129,7 @@ def _decide(question: Question) -> Verdict:
             "levels": run.levels,
             "instructions": [run.reference.instructions, run.subject.instructions],
         },
-        "ledger": tuple(assumptions(question, run, comparisons)),
+        "ledger": assumptions(question, run, comparisons),
     }
     question.known = Known(facts, [_agreement(run, comparisons)])
     refutation = judge.refutation()
@@ -228,7 +228,7 @@ def _decide_safety(question: Question) -> Verdict:
     facts: dict[str, Any] = {
         "ctas": len(run.reference.ctas),
         "statistics": {"levels": run.levels, "instructions": [run.reference.instructions]},
-        "ledger": tuple(assumptions(question, run, comparisons)),
+        "ledger": assumptions(question, run, comparisons),
     }
     question.known = Known(facts, ["the kernel was executed"])
     found = judge.refutation()

@@ -20,12 +20,14 @@ from kcheck.confirm import (
     last_writer,
     location,
     to_watch,
+    with_origin,
 )
 from kcheck.launch import unflatten
 from kcheck.limits import LimitReached
 from kcheck.outputs import Comparison, read_output
 from kcheck.racing import confirm_race, orders_memory, race_finding
 from kcheck.semantics.execution import Execution
+from kcheck.semantics.machine import Fault
 from kcheck.verdict import ORDER, Finding, Location, Verdict, Witness
 from kcheck.verdict import element as shown
 from kcheck.witness import Subject, find_witness
@@ -163,14 +165,24 @@ class Judge:
         for name, side, run in self.sides:
             for fault in run.faults:
                 finding = fault_finding(side, name, fault)
-                yield finding, confirm_fault(self.slow[name], fault)
+                sure = confirm_fault(self.slow[name], fault)
+                if sure and fault.reason.startswith("undefined."):
+                    finding = self._with_origin(side, finding, fault)
+                yield finding, sure
+
+    def _with_origin(self, side: Subject, finding: Finding, fault: Fault) -> Finding:
+        try:
+            who = fault.cta, fault.thread
+            return with_origin(side, finding, fault.at, who, self.question.seed)
+        except (LimitReached, MemoryError):
+            return finding  # what is confirmed stays so without its origin
 
     def _races(self) -> Iterator[tuple[Finding, bool | None]]:
         """The races, those of most pairs of lanes first."""
         for name, side, run in self.sides:
             for race in sorted(run.races, key=lambda r: -r.count):
-                finding = race_finding(side, name, race)
-                yield finding, confirm_race(self.slow[name], race, self.question.strict)
+                sure, seen = confirm_race(self.slow[name], race, self.question.strict)
+                yield race_finding(side, name, race, seen), sure
 
     # values that are no numbers
 
@@ -210,7 +222,12 @@ class Judge:
             "value.nan": "is not a number",
         }[reason]
         message = f"{where} {what}"
-        return Finding(reason, message, name, tuple(places), int(flags.sum())), sure
+        finding = Finding(reason, message, name, tuple(places), int(flags.sum()))
+        if sure and special is None and writing:
+            cta, (by, thread) = min(writing.items())
+            who = unflatten(cta, side.launch.grid), thread
+            finding = with_origin(side, finding, by, who, question.seed)
+        return finding, sure
 
     # elements that one side leaves alone
 
