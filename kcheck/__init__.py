@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kcheck.check import equivalent, safe
-    from kcheck.launch import Launch, LaunchError, Scalar, Tensor, TensorMap
+    from kcheck.launch import Launch, LaunchError, Promise, Scalar, Tensor, TensorMap
     from kcheck.launch_file import load_launch, parse_launch
     from kcheck.ptx_frontend.errors import KernelChoiceError, PtxError
     from kcheck.running import RunResult, run
@@ -20,6 +20,7 @@ __all__ = [
     "Launch",
     "LaunchError",
     "Location",
+    "Promise",
     "PtxError",
     "RunResult",
     "Scalar",
@@ -38,7 +39,7 @@ __all__ = [
 # public name -> module; loaded at first use, so that `import kcheck` costs nothing
 _HOMES = {
     "check": ("equivalent", "safe"),
-    "launch": ("Launch", "LaunchError", "Scalar", "Tensor", "TensorMap"),
+    "launch": ("Launch", "LaunchError", "Promise", "Scalar", "Tensor", "TensorMap"),
     "launch_file": ("load_launch", "parse_launch"),
     "ptx_frontend.errors": ("KernelChoiceError", "PtxError"),
     "running": ("RunResult", "run"),
