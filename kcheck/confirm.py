@@ -11,6 +11,7 @@ import numpy as np
 
 from kcheck.canon.families import draws
 from kcheck.launch import Launch
+from kcheck.preconditions import kept
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.machine import Fault
 from kcheck.semantics.slow import UNDEF, UNWRITTEN, Enclosure, Exact, Real, SlowResult, Unevaluated
@@ -63,7 +64,7 @@ class SlowRuns:
         inputs = list(islice(draws(unknown_inputs(self.side), self.seed), tries))
         for i, (_, given) in enumerate(inputs):
             if i == len(made):
-                made.append(self._run(given, ctas))
+                made.append(self._run(kept(given, self.side.launch), ctas))
             result = made[i]
             if result is not None:
                 yield result
@@ -110,7 +111,8 @@ def with_origin(
 
     `at`: the instruction that uses the value, `who`: its CTA and thread.
     """
-    _, inputs = next(draws(unknown_inputs(side), seed))
+    _, drawn = next(draws(unknown_inputs(side), seed))
+    inputs = kept(drawn, side.launch)
     machine = slow_machine(side, inputs, Enclosure, [flat(who[0], side.launch)])
     made = origin(machine, *who, at)
     if made is None:
@@ -125,7 +127,7 @@ def last_writer(
 ) -> dict[int, tuple[int, tuple[int, int, int]]]:
     """CTA -> (instruction, thread) that last wrote an element."""
     _, inputs = next(draws(unknown_inputs(side), seed))
-    return writers(side, element, ctas, inputs)
+    return writers(side, element, ctas, kept(inputs, side.launch))
 
 
 def confirm_output(

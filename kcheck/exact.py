@@ -15,7 +15,8 @@ from kcheck.semantics.machine import BudgetError
 from kcheck.semantics.values import Unsupported
 
 if TYPE_CHECKING:
-    from kcheck.check import FieldRun, Question
+    from kcheck.field_runs import FieldRun
+    from kcheck.question import Question
 
 # operations of one graph, beyond which CTAs are taken in several parts
 ROWS = 1 << 24
@@ -77,7 +78,7 @@ def _part(
     question: Question, run: FieldRun, ctas: list[int] | None, domain: TermDomain
 ) -> dict[str, Comparison] | str:
     """The comparison of some CTAs, or why there is none."""
-    reals: Reals[Any] = Reals(domain)
+    reals: Reals[Any] = Reals(question.within_ranges(domain))
     made = []
     try:
         for name, side, before in (
@@ -89,7 +90,7 @@ def _part(
             again = execute(
                 side.kernel,
                 side.launch,
-                domain,
+                reals.domain,
                 ctas=ctas,
                 reals=reals,
                 races=shared,
@@ -101,7 +102,9 @@ def _part(
                 return str(again.doubt)
             made.append(again)
         question.progress("proving: normal forms", 0.0)
-        pairs = {a.name: compare(made[0], made[1], (a, b), domain) for a, b in question.compared}
+        pairs = {
+            a.name: compare(made[0], made[1], (a, b), reals.domain) for a, b in question.compared
+        }
     except BudgetSpent as error:
         return str(error)
     except (Refused, Unsupported, BudgetError) as error:

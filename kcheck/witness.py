@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,7 @@ from kcheck.canon.families import draws
 from kcheck.canon.real import Reals
 from kcheck.launch import DTYPE_BYTES, FLOATS, Launch, Scalar, Tensor, TensorMap
 from kcheck.outputs import separation
+from kcheck.preconditions import admissible, kept
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.execution import Execution, Refused, execute
 from kcheck.semantics.machine import BudgetError
@@ -63,6 +64,8 @@ def unknown_shapes(*sides: Subject) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {}
     for side in sides:
         for param in side.launch.params:
+            if side.launch.sharing(param.name)[0] != param.name:
+                continue  # its contents are another's
             if isinstance(param, Tensor) and param.role != "out" and param.values is None:
                 dense = param.strides is None
                 shapes[param.name] = param.shape if dense else (param.elements,)
@@ -99,7 +102,10 @@ def find_witness(
         for param in side.launch.params
         if not isinstance(param, TensorMap) and param.dtype in NARROW
     }
-    tries = list(draws(sizes, seed, sizes.keys() - narrow))
+    tries = [
+        (family, kept(inputs, reference.launch, subject.launch))
+        for family, inputs in draws(sizes, seed, sizes.keys() - narrow)
+    ]
     rounded: tuple[str, dict[str, Any]] | None = None
     fruitless = 0
     for number, (family, inputs) in enumerate(tries):
@@ -119,8 +125,23 @@ def find_witness(
     return None if found is None else replace(found, by_rounding=True)
 
 
-def _run(side: Subject, domain: Any, reals: Any, ctas: list[int] | None) -> Execution:
-    return execute(side.kernel, side.launch, domain, ctas=ctas, reals=reals)
+def with_integers(launch: Launch, inputs: Mapping[str, Any]) -> Launch:
+    """The launch with the integers among these inputs as `values:`: an index must be a number."""
+    params = [*launch.params]
+    for i, param in enumerate(params):
+        if isinstance(param, Tensor) and param.dtype not in FLOATS and param.name in inputs:
+            numbers = np.rint(inputs[param.name]).astype(np.int64)
+            params[i] = replace(param, values=numbers, strides=None, shape=numbers.shape)
+        elif isinstance(param, Scalar) and param.dtype not in FLOATS and param.name in inputs:
+            params[i] = replace(param, value=int(inputs[param.name][0]))
+    return replace(launch, params=tuple(params))
+
+
+def _run(
+    side: Subject, domain: Any, reals: Any, ctas: list[int] | None, inputs: dict[str, Any]
+) -> Execution:
+    launch = with_integers(side.launch, inputs)
+    return execute(side.kernel, launch, domain, ctas=ctas, reals=reals)
 
 
 def _try(
@@ -138,7 +159,7 @@ def _try(
     domain = EnclosureDomain(inputs, widen)
     reals: Reals[Any] = Reals(domain)
     try:
-        a, b = (_run(side, domain, reals, ctas) for side in (reference, subject))
+        a, b = (_run(side, domain, reals, ctas, inputs) for side in (reference, subject))
     except (Refused, BudgetError):
         return False, None
     apart = False
@@ -162,7 +183,8 @@ def writers(
 ) -> dict[int, tuple[int, tuple[int, int, int]]]:
     """The CTAs that write an element, each with the instruction and thread that did it last."""
     domain = EnclosureDomain(inputs)
-    run = execute(side.kernel, side.launch, domain, ctas=ctas, watch=element)
+    launch = with_integers(side.launch, inputs)
+    run = execute(side.kernel, launch, domain, ctas=ctas, watch=element)
     return run.memories[element[0]].writers
 
 
@@ -174,6 +196,8 @@ def confirm(
     ctas: list[int] | None,
 ) -> tuple[tuple[float, float], tuple[float, float]] | None:
     """Both values (bounds) by the slow evaluator if they differ for certain, else None."""
+    if not admissible(inputs, reference.launch, subject.launch):
+        return None  # no input of the user's
     rational = reference.rational and subject.rational
     for numbers in (Exact, Enclosure) if rational else (Enclosure,):
         try:
@@ -253,4 +277,5 @@ def slow_machine(
 def renamed(launch: Launch, names: dict[str, str]) -> Launch:
     """The launch with parameters renamed."""
     params = tuple(replace(p, name=names.get(p.name, p.name)) for p in launch.params)
-    return replace(launch, params=params)
+    alias = tuple(tuple(names.get(name, name) for name in group) for group in launch.alias)
+    return replace(launch, params=params, alias=alias)

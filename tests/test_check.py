@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import kcheck
-from kcheck.check import equivalent, run, safe
+from kcheck.check import equivalent, safe
 from kcheck.launch import Launch, Scalar, Tensor
 from kcheck.launch_file import load_launch
 from kcheck.ptx_frontend.lower import lower
 from kcheck.ptx_frontend.parser import parse
+from kcheck.running import run
 from kcheck.verdict import UsageError, Verdict
 from tests.corpus import CASES, TILELANG
 from tests.semantics.harness import entry, launch_of, out, symbol

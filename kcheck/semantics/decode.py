@@ -191,6 +191,22 @@ def _step_at(decoder: Decoder, at: int) -> Step:
     return judged(decoder, at, run) if at in decoder.machine.plan.compares else run
 
 
+def refusal(decoder: Decoder, instr: Instr) -> Unsupported | None:
+    """Why an instruction is refused wherever it is reached, or None."""
+    found = match(instr.opcode)
+    name = found.form.name if found else ""
+    if name in ("bra", "brx.idx", *_EXITS):
+        return None
+    try:
+        if name in _BARRIERS:
+            _arrival(decoder, instr, name, 0)
+        else:
+            _unguarded(decoder, instr)
+    except Unsupported as error:
+        return error
+    return None
+
+
 def _unguarded(decoder: Decoder, instr: Instr) -> Step:
     found = match(instr.opcode)
     builder = decoder.builders.get(found.form.name) if found else None

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kcheck import limits
 from kcheck.canon.domain import Arithmetic
 from kcheck.canon.real import Reals
 from kcheck.launch import Launch, unflatten
@@ -197,6 +198,7 @@ class Machine(Conversions):
         blocks = self.program.blocks
         while True:
             block = blocks[index]
+            limits.check()
             if block.gate is not None:
                 mask = block.gate(self, self.group())
                 if not mask.any():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kcheck.canon.real import Real
-from kcheck.launch import Scalar, Tensor
+from kcheck.launch import ANYTHING, DTYPE_BYTES, Scalar, Tensor
 from kcheck.ptx_frontend.tree import Flt, Instr, Mem, Operand, Sink, Sym, Vec
 from kcheck.semantics import integers
 from kcheck.semantics.access import Address, Place, address, resolve
@@ -18,13 +18,16 @@ from kcheck.semantics.move_builders import choose, type_size
 from kcheck.semantics.races import Races
 from kcheck.semantics.same_value import same_instruction
 from kcheck.semantics.strength import fence_of
+from kcheck.semantics.symbolic_integers import address_of, converted, gathered, stored
 from kcheck.semantics.units import undefined
 from kcheck.semantics.values import (
     FMT_BYTES,
     UNSIGNED,
     Bool,
     Int,
+    Mixed,
     Packed,
+    Symbolic,
     Unstable,
     Unsupported,
 )
@@ -45,6 +48,9 @@ def _extend(m: Machine, x: Any, t: str, register: int) -> Any:
     size = type_size(t)
     if register <= size:
         return x
+    number = converted(m, x, t if t[0] in "su" else f"u{8 * size}", f"s{8 * register}")
+    if number is not None:
+        return number
     if type(x) is Real and size == 2 and register == 4:
         return Packed(x, Int(np.zeros(1, np.uint16)))
     whole = m.integer(x, size)
@@ -116,6 +122,10 @@ def gather(
     `align`: of the address in bytes; by default the bytes of the access. `watch`: what tells the
     monitor of races (None: nothing).
     """
+    if type(m.regs[at.slot]) is not Int:
+        symbolic = address_of(m, at)
+        if symbolic is not None:
+            return gathered(m, symbolic, at, size, count)
     places = resolve(m, at, size * count, align or size * count, write=False)
     if m.races is not None and watch is not None:
         for place in places:
@@ -176,9 +186,11 @@ def _scalar(d: Decoder, param: Scalar, offset: int, size: int, count: int) -> li
         given = m.arithmetic.input(param.name, 1, fmt) if param.value is None else None
         return [Int(m.arithmetic.patterns([param.value], fmt) if given is None else given)]
     if param.value is None:
+        real = m.reals.symbolic(m.domain.input(param.name, 1))
+        if not fmt and DTYPE_BYTES[param.dtype] == size and param.promise != ANYTHING:
+            return [Symbolic(real, param.promise.divisible, size, None, None)]
         if FMT_BYTES.get(fmt) != size:
             raise Unsupported("symbolic-int", f"scalar {param.name} has no value")
-        real = m.reals.symbolic(m.domain.input(param.name, 1))
         real.fmt = fmt
         return [real]
     if fmt:
@@ -213,7 +225,9 @@ def narrowed(m: Machine, x: Any, size: int) -> Any:
         return m.integer(x, size)
     if type(x) is Packed and size == 2:
         return m.halves(x)[0]
-    return x
+    if type(x) is Mixed and any(type(v) is Symbolic for _, v in x.parts):
+        return Mixed([(part, narrowed(m, v, size)) for part, v in x.parts])
+    return stored(m, x, size) if type(x) is Symbolic else x
 
 
 def _st(d: Decoder, instr: Instr, slots: Slots) -> Step:

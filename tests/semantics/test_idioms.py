@@ -9,8 +9,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from kcheck.check import equivalent, run, safe
+from kcheck.check import equivalent, safe
 from kcheck.launch import Launch, Tensor
+from kcheck.running import run
 from kcheck.verdict import Verdict
 from tests.semantics.slow.test_idioms import CTAS, PARAMS, PTX, THREADS, TOTAL, left
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kcheck import limits
 from kcheck.canon.term.algebra import Algebra, opposite
 from kcheck.canon.term.dag import Dag, Nodes
 from kcheck.canon.term.functions import Functions
@@ -87,6 +88,7 @@ class Equality:
         poly = self.a.intern(*rest.pick(rest.r == root)[1:])
         try:
             for _ in range(ROUNDS):
+                limits.check()
                 step = self._written_out(how, poly)
                 if step is None:
                     step = self._on_zeros(how, poly)

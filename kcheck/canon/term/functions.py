@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from kcheck import limits
 from kcheck.canon.term.algebra import UNIT, Algebra, opposite
 from kcheck.canon.term.monomials import ATOMS, LOW, SHIFT, Keys, Powers
 from kcheck.canon.term.rationals import ONE
@@ -72,6 +73,7 @@ class Functions:
     def _once(self, name: str, poly: int, f: Callable[[int], int]) -> int:
         key = (name, poly)
         if key not in self._memo:
+            limits.check()
             self._memo[key] = self.lifted(f, poly)
         return self._memo[key]
 
@@ -251,6 +253,7 @@ class Functions:
         key = frozenset(polys)
         found = self._maxima.get(key)
         if found is None:
+            limits.check()
             found = self._maxima[key] = self._of_cases(key)
         return found
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
+from kcheck import limits
 from kcheck.canon.term.algebra import NOTHING, Algebra
 from kcheck.canon.term.dag import (
     ADD,
@@ -125,6 +126,7 @@ class Normalizer:
         done: list[Terms] = []
         kept, limit = 0, MANY
         while todo.a.size or products:
+            limits.check()
             more: list[Entries] = []
             before = len(done)
             if todo.a.size:
