@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kcheck.canon.real import Reals
+from kcheck.canon.term.dag import BudgetSpent
 from kcheck.canon.term.domain import TermDomain
-from kcheck.canon.term.normalize import BudgetSpent
 from kcheck.outputs import Comparison, compare
 from kcheck.semantics.execution import Refused, execute
 from kcheck.semantics.machine import BudgetError
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # operations of one graph, beyond which CTAs are taken in several parts
 ROWS = 1 << 24
+# operations, about, beyond which `--engine auto` is content with identity testing
+MOST = 1 << 27
 
 
 @dataclass
@@ -60,6 +62,9 @@ def prove(question: Question, run: FieldRun, comparisons: dict[str, Comparison])
             missing[name] = missing[name] & ~c.equal
         if any((~c.equal & ~c.idle).any() for c in found.values()):
             return Proof(missing, domain.equality.left)
+        work = domain.dag.count * len(ctas) // size
+        if work > MOST and question.engine == "auto":
+            return Proof(missing, f"about {work:.0e} operations (--engine term takes the time)")
         start += size
         size = max(size * ROWS // max(domain.dag.count, 1), 1)
     return Proof(missing, "")

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from kcheck import limits
 from kcheck.canon.term.algebra import Algebra, opposite
-from kcheck.canon.term.dag import Dag, Nodes
+from kcheck.canon.term.dag import BudgetSpent, Dag, Nodes
 from kcheck.canon.term.functions import Functions
-from kcheck.canon.term.normalize import MANY, BudgetSpent, Normalizer, Unprovable
+from kcheck.canon.term.normalize import MANY, Normalizer, Unprovable
 from kcheck.canon.term.rationals import MINUS, ONE
 from kcheck.canon.term.terms import Terms
 

@@ -30,6 +30,7 @@ from kcheck.canon.term.dag import (
     SELECT,
     SPECIAL,
     SUB,
+    BudgetSpent,
     Dag,
     Nodes,
 )
@@ -46,10 +47,6 @@ SHORT = 8
 AHEAD = 1 << 15
 # terms that are kept before like ones are added
 MANY = 1 << 23
-
-
-class BudgetSpent(Exception):
-    """The sums grow too large; says what they would hold."""
 
 
 class Unprovable(Exception):
