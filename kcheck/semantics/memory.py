@@ -201,18 +201,27 @@ class Memory:
         if not real.any():
             return Int(bits.astype(UNSIGNED[size]), p, unknown if unknown.any() else None)
         fmt = FMTS[int(fmts[int(real.argmax())])]
-        if (fmts[real] != FMT_CODE[fmt]).any() or (concrete.any() and fmt not in FMT_BYTES):
+        if (fmts[real] != FMT_CODE[fmt]).any():
             raise Unsupported("reinterpret", "lanes read different float formats at once")
         value = self._reals(np.where(real, start, start[int(real.argmax())])[None, :], fmt)[0]
         if not (concrete | unknown).any():
             return value
         ids = np.broadcast_to(self.reals.ids(value), cell.shape).copy()
         if concrete.any():
-            ids[concrete] = self.codec.to_ids(bits[concrete].astype(UNSIGNED[size]), fmt)
+            ids[concrete] = self._ids(bits[concrete].astype(UNSIGNED[size]), fmt)
         ids[unknown] = UNDEF
         merged = self.reals.mixed(self.reals.value(value), ids)
         merged.fmt = fmt
         return merged
+
+    def _ids(self, bits: Array, fmt: str) -> Array:
+        """Concrete bits as constants of a format."""
+        if fmt in FMT_BYTES:
+            return self.codec.to_ids(bits, fmt)
+        numbers = bits.view(f"i{bits.itemsize}")
+        if fmt[0] == "n" and (numbers < 0).any():
+            raise Unsupported("reinterpret", "lanes read integers of both signs at once")
+        return self.reals.integers(bits if fmt[0] == "u" else numbers)
 
     # writing
 
@@ -406,7 +415,8 @@ class Memory:
         """
         unwritten, whole = self.elements(width, part)
         if isinstance(whole, Real):
-            if whole.fmt != fmt:
+            either_sign = whole.fmt[:1] == "n" and fmt not in FMT_BYTES
+            if whole.fmt != fmt and not either_sign:
                 raise Unsupported("reinterpret", f"a buffer of {fmt} holds {whole.fmt}")
             return unwritten, whole
         if fmt in FMT_BYTES:

@@ -15,7 +15,7 @@ from kcheck.semantics.barriers import outside_own
 from kcheck.semantics.decode import Builder, Decoder, put, under
 from kcheck.semantics.float_builders import check_magic
 from kcheck.semantics.machine import Machine, Step
-from kcheck.semantics.move_builders import choose
+from kcheck.semantics.selection import choose
 from kcheck.semantics.units import undefined
 from kcheck.semantics.values import (
     Array,
