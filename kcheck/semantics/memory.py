@@ -218,10 +218,19 @@ class Memory:
         """Concrete bits as constants of a format."""
         if fmt in FMT_BYTES:
             return self.codec.to_ids(bits, fmt)
-        numbers = bits.view(f"i{bits.itemsize}")
-        if fmt[0] == "n" and (numbers < 0).any():
-            raise Unsupported("reinterpret", "lanes read integers of both signs at once")
-        return self.reals.integers(bits if fmt[0] == "u" else numbers)
+        return self.reals.integers(bits if fmt[0] == "u" else bits.view(f"i{bits.itemsize}"))
+
+    def _other_sign(self, x: Real[Any], fmt: str) -> Real[Any]:
+        """Symbolic signed integers read as unsigned ones (`fmt`), or the other way round."""
+        reals, bits = self.reals, 8 * real_width(fmt)
+        zero = reals.constant(0)
+        shift = reals.constant(1 << bits if fmt[0] == "u" else -(1 << bits))
+        limit = zero if fmt[0] == "u" else reals.constant(1 << bits - 1)
+        known, p = reals.compare("lt" if fmt[0] == "u" else "ge", False, x, limit)
+        by = reals.where(known == 1, shift, zero)
+        if p is not None:
+            by = reals.where(known < 0, reals.select(p, shift, zero), by)
+        return reals.add(x, by)
 
     # writing
 
@@ -415,14 +424,12 @@ class Memory:
         """
         unwritten, whole = self.elements(width, part)
         if isinstance(whole, Real):
-            either_sign = whole.fmt[:1] == "n" and fmt not in FMT_BYTES
-            if whole.fmt != fmt and not either_sign:
+            if whole.fmt == fmt:
+                return unwritten, whole
+            if whole.fmt in FMT_BYTES or fmt in FMT_BYTES or real_width(whole.fmt) != width:
                 raise Unsupported("reinterpret", f"a buffer of {fmt} holds {whole.fmt}")
-            return unwritten, whole
-        if fmt in FMT_BYTES:
-            ids = self.codec.to_ids(whole.a, fmt)
-        else:
-            ids = self.reals.integers(whole.a if fmt[0] == "u" else whole.a.view(f"i{width}"))
+            return unwritten, self._other_sign(whole, fmt)
+        ids = self._ids(whole.a, fmt)
         if whole.u is not None:
             ids = np.where(whole.u, UNDEF, ids).astype(np.int32)
         return unwritten, self.reals.from_ids(ids)

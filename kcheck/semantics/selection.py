@@ -16,7 +16,7 @@ from kcheck.canon.real import Real
 from kcheck.semantics.integers import SIGNED
 from kcheck.semantics.pointers import keep_bits
 from kcheck.semantics.predicates import select_predicate
-from kcheck.semantics.units import FMT_CODE, real_width, undefined
+from kcheck.semantics.units import real_width, undefined
 from kcheck.semantics.values import (
     FMT_BYTES,
     Bool,
@@ -134,9 +134,10 @@ def stored(m: Machine, x: Any, size: int) -> Any:
         return Mixed([(part, stored(m, v, size)) for part, v in x.parts])
     if type(x) is not Choice:
         return x
-    fmt = _integer_format(m, x, size)
-    if fmt not in FMT_CODE:
-        raise Unsupported("symbolic-int", f"a tensor value chooses a {size}-byte integer")
+    formats = {v.fmt for v in _leaves(x) if type(v) is Real} or {f"s{8 * size}"}
+    if len(formats) > 1:
+        raise Unsupported("symbolic-int", f"one of {', '.join(sorted(formats))} is chosen")
+    fmt = formats.pop()
     real = _number(m, x, fmt, size)
     real.fmt = fmt
     return real
@@ -144,25 +145,6 @@ def stored(m: Machine, x: Any, size: int) -> Any:
 
 def _leaves(x: Any) -> list[Any]:
     return [*_leaves(x.yes), *_leaves(x.no)] if type(x) is Choice else [x]
-
-
-def _integer_format(m: Machine, x: Choice, size: int) -> str:
-    """`n` where all the integers are the same read as signed or unsigned, else `s`; what they
-    are joined with decides where that is a symbolic integer itself.
-    """
-    leaves = _leaves(x)
-    formats = {v.fmt for v in leaves if type(v) is Real and v.fmt[0] != "n"}
-    if len(formats) == 1:
-        return formats.pop()
-    signed = False
-    for v in leaves:
-        if type(v) is Real:
-            continue
-        bits = m.integer(v, size)
-        keep_bits(m, [bits], "chosen by a tensor value")
-        negative = np.broadcast_to(bits.a.view(SIGNED[size]) < 0, (m.lanes,))
-        signed |= bool((negative if m.mask is None else negative & m.mask).any())
-    return ("s" if signed else "n") + str(8 * size) if not formats else ""
 
 
 def _number(m: Machine, x: Any, fmt: str, size: int) -> Real[Any]:
@@ -174,7 +156,8 @@ def _number(m: Machine, x: Any, fmt: str, size: int) -> Real[Any]:
             raise Unsupported("reinterpret", f"an {x.fmt} is one of the integers chosen from")
         return m.real(x, x.fmt)
     bits = m.integer(x, size)
-    ids = m.reals.integers(bits.a if fmt[0] in "un" else bits.a.view(SIGNED[size]))
+    keep_bits(m, [bits], "chosen by a tensor value")
+    ids = m.reals.integers(bits.a if fmt[0] == "u" else bits.a.view(SIGNED[size]))
     if bits.u is not None:
         ids = np.where(bits.u, UNDEF, ids).astype(np.int32)
     return m.reals.from_ids(ids)

@@ -22,11 +22,7 @@ from kcheck.semantics.values import (
 # kinds of a cell: nothing was written, concrete bits, a real, the rest of the unit before (its
 # width field is the distance back), undefined was written, half of a real that was overwritten
 EMPTY, BITS, REAL, REST, UNDEFINED, TORN = range(6)
-# formats of reals in cells; integers as signed (s), unsigned (u), or (n) the same as either
-FMTS = (
-    *("", "f16", "bf16", "f32", "f64", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"),
-    *("n8", "n32", "n64"),
-)
+FMTS = ("", "f16", "bf16", "f32", "f64", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64")
 FMT_CODE = {name: code for code, name in enumerate(FMTS)}
 
 Cells = NDArray[np.int64]

@@ -132,7 +132,14 @@ class TermDomain:
         return self.sub(TermValue(np.full(1, self.one, np.int32)), made)
 
     def select(self, p: TermValue, a: TermValue, b: TermValue) -> TermValue:
-        return self._make(SELECT, p, a, b)
+        n, one, other = np.broadcast_arrays(p.n, a.n, b.n)
+        while True:  # by 1 - q: the arms the other way round
+            op, args = self.dag.op, self.dag.args
+            flip = (n >= 0) & (op[n] == SUB) & (args[0, n] == self.one)
+            if not flip.any():
+                return TermValue(self.dag.block(SELECT, n, one, other))
+            n = np.where(flip, args[1, n], n)
+            one, other = np.where(flip, other, one), np.where(flip, one, other)
 
     def atom(self, name: str, args: Sequence[TermValue]) -> TermValue:
         """A function of one argument, with its laws if it has any."""
