@@ -27,6 +27,7 @@ _LAWFUL = {"positive": 1, "sqrt": 1, "form": 1, "inverse": 1, "zero": 2}
 # a named sum, and one over it: an atom of its own, so that products with it stay short
 _SIGNS = {"form": 1, "inverse": -1}
 UNIT: Term = (ONE, 0, 0)
+NOTHING: Term = (ZERO, 0, 0)
 
 
 class Algebra:
@@ -230,7 +231,7 @@ class Algebra:
         found = self._multiples.get((poly, number))
         if found is None:
             c, p, x = self.polys[poly]
-            made = self.intern(self.q.mul(c, np.full(1, number, np.int32)), p, x)
+            made = self.intern(self.q.mul(c, np.full(c.size, number, np.int32)), p, x)
             found = self._multiples[poly, number] = made
         return found
 
