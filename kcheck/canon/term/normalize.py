@@ -174,7 +174,8 @@ class Normalizer:
             products += [Entries(e.t, b, a), self._negated(e.t, c, a)]
             more.append(Entries(e.t, c, c))
         elif op == DIV:
-            more.append(Entries(self._times_polys(e.t, b, -1), a, a))
+            t, rows = self._over(e.t, b)
+            more.append(Entries(t, a[rows], a[rows]))
 
     def _negated(self, t: Terms, a: Nodes, b: Nodes) -> Entries:
         return Entries(t._replace(c=self.a.q.neg(t.c)), a, b)
@@ -199,7 +200,8 @@ class Normalizer:
             if kind == _NEG:
                 products.append(self._negated(here.t, here.a, a))
             elif kind == _DIV:
-                products.append(Entries(self._times_polys(here.t, b, -1), here.a, a))
+                t, rows = self._over(here.t, b)
+                products.append(Entries(t, here.a[rows], a[rows]))
             else:
                 self._compound(here, a, b, more, products)
 
@@ -235,7 +237,7 @@ class Normalizer:
         named = divides | self._is_divisor(e.a)
         if named.any():
             factor, other = np.where(divides, e.b, e.a), np.where(divides, e.a, e.b)
-            t = self._times_polys(e.t.pick(named), factor[named], 1)
+            t = self._times_named(e.t.pick(named), self.normalize(factor[named]))
             more.append(Entries(t, other[named], other[named]))
         if not named.all():
             self._two_sums(e.pick(~named), more)
@@ -267,7 +269,7 @@ class Normalizer:
             more.append(Entries(t, nodes[out][rows], nodes[out][rows]))
         if not out.all():
             rest = e.pick(~out)
-            t = self._times_named(self._times_named(rest.t, short[~out], 1), long[~out], 1)
+            t = self._times_named(self._times_named(rest.t, short[~out]), long[~out])
             one = np.full(t.r.size, self._one(), np.int32)
             more.append(Entries(t, one, one))
 
@@ -332,15 +334,19 @@ class Normalizer:
         picked = t.pick(rows)
         return self.a.multiply(picked, c, p, x), rows
 
-    def _times_polys(self, t: Terms, nodes: Nodes, power: int) -> Terms:
-        """The terms times powers of the sums of nodes, each as one term."""
-        return self._times_named(t, self.normalize(nodes), power)
+    def _over(self, t: Terms, nodes: Nodes) -> tuple[Terms, NDArray[np.int64]]:
+        """The terms divided by nodes, and the rows that they come from."""
+        used, index = np.unique(self.normalize(nodes), return_inverse=True)
+        try:
+            inverse = np.array([self.f.inverse(i) for i in used.tolist()], np.int32)
+        except ZeroDivisionError as error:
+            raise Unprovable(str(error)) from error
+        return self._times_sums(t, inverse[index])
 
-    def _times_named(self, t: Terms, polys: NDArray[np.int32], power: int) -> Terms:
+    def _times_named(self, t: Terms, polys: NDArray[np.int32]) -> Terms:
+        """The terms times sums, each as one term."""
         used, index = np.unique(polys, return_inverse=True)
-        if power < 0 and used[0] == 0:
-            raise Unprovable("a divisor is zero")
-        made = [self.a.power(self.a.lazy(i), power) if i else NOTHING for i in used.tolist()]
+        made = [self.a.lazy(i) if i else NOTHING for i in used.tolist()]
         c, p, x = np.array(made, np.int64)[index].T
         return self.a.multiply(t, c.astype(np.int32), p, x)
 
