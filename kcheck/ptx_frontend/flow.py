@@ -21,13 +21,12 @@ class Region:
     """What lies between a branch and the block where all its ways meet (`EXIT`: the end).
 
     `written`: registers that its instructions write; `live`: those of them that may be read at
-    the join before they are written again. `again`: its branch can be reached from itself.
+    the join before they are written again.
     """
 
     join: int
     written: frozenset[str]
     live: frozenset[str]
-    again: bool
 
 
 class ControlFlow:
@@ -70,7 +69,7 @@ class ControlFlow:
                 todo += self._after[b]
         written = frozenset[str]().union(*(self._effects[b][1] for b in inside))
         live = frozenset[str]() if join == n else written & self._live[join]
-        return Region(EXIT if join == n else join, written, live, block in inside)
+        return Region(EXIT if join == n else join, written, live)
 
     @cached_property
     def _meetings(self) -> list[int]:

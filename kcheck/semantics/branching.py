@@ -7,6 +7,7 @@ predicate. Arms only compute: what other threads could see, but plain stores, is
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,8 @@ _PURE = frozenset(
         *("dp4a", "dp2a"),
     ]
 )
+# rounds of a loop that a tensor value may end early
+MOST_ROUNDS = 32
 _MEMORY = frozenset(["ld", "st"])
 _CONTROL = frozenset(["bra", "brx", "ret", "exit", "trap"])
 _ORDERING = frozenset(["volatile", "relaxed", "acquire", "release", "cc"])
@@ -116,11 +119,16 @@ def enter_block(m: Machine, barred: int) -> None:
 
 
 class Branching:
-    """The branches on tensor values of one kernel. `plans`: per block what its region writes."""
+    """The branches on tensor values of one kernel.
+
+    `plans`: per block what its region writes; `within`: how many arms of its branch are open,
+    one in another (a loop that a tensor value may leave).
+    """
 
     def __init__(self, decoder: Decoder) -> None:
         self.decoder = decoder
         self.flow = ControlFlow(decoder.kernel)
+        self.within: Counter[int] = Counter()
         self.plans: dict[int, tuple[int, list[tuple[int, int, bool]]]] = {}
 
     def plan(self, block: int) -> tuple[int, list[tuple[int, int, bool]]]:
@@ -131,8 +139,6 @@ class Branching:
             region = self.flow.region(block)
             if region is None:
                 raise Unsupported("branch", "the ways from a branch on a tensor value never meet")
-            if region.again:
-                raise Unsupported("branch", "a tensor value decides how often a loop runs")
             registers = self.decoder.kernel.registers
             slots = [
                 (self.decoder.known_slot(name), type_bytes(registers[name]), name in region.live)
@@ -159,7 +165,11 @@ class Branching:
         ways = [(yes, settled & b), (no, settled & ~b)]
         if open_lanes.any():
             join, registers = self.plan(block)
+            self.within[block] += 1
+            if self.within[block] > MOST_ROUNDS:
+                raise Unsupported("branch", "a tensor value decides how often a loop runs")
             self._both(m, p, (yes, no), join, registers, open_lanes)
+            self.within[block] -= 1
             ways.append((join, open_lanes))
         return ways
 
@@ -194,7 +204,11 @@ class Branching:
         m.enter(lanes)
         for i, (slot, size, live) in enumerate(registers):
             x, y = left[0][i], left[1][i]
-            m.regs[slot] = select(m, p, x, y, size) if live and x is not y else before[i]
+            if not live or x is y:
+                m.regs[slot] = before[i] if not live else x
+                continue
+            chosen = select(m, p, x, y, size)
+            m.regs[slot] = chosen if m.mask is None else m.merge(before[i], chosen)
         if stores:
             _join_memory(m, p, stores, after)
         m.conditional = conditional
