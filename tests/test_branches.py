@@ -19,17 +19,17 @@ KERNELS = {
     for kernel in re.findall(r"\.visible \.entry (\w+)\(", text)
 }
 REFERENCES = {kernel.partition("_")[0]: kernel for kernel in reversed(KERNELS)}
-LANES = 32
+LANES = 8
 
 
 def launch(kernel: str) -> Launch:
-    """Every kernel reads at most 8 numbers a thread."""
+    """One CTA; some kernels read their neighbours 32, 64 and 96 elements further on."""
     family = kernel.partition("_")[0]
-    params: list[Param] = [Tensor("x", "f32", (8 * LANES,), "in")]
+    params: list[Param] = [Tensor("x", "f32", (128,), "in")]
     if family.startswith("argmax"):
         params += [Tensor(n, t, (LANES,), "out") for n, t in (("index", "s32"), ("best", "f32"))]
     else:
-        init = "zero" if family == "sums" else None
+        init = "zero" if family == "sums" else "undef"
         params.append(Tensor("out", "f32", (LANES,), "out", init=init))
     return Launch(kernel, (1, 1, 1), (LANES, 1, 1), tuple(params))
 

@@ -247,10 +247,9 @@ def _join_memory(m: Machine, p: Pred, stores: list[Stored], after: list[list[lis
             s.write(old)
     for s, xs, ys in zip(stores, *held, strict=True):
         lanes = m.group() if s.place.mask is None else s.place.mask
-        size = s.size
+        s.write([_selected(m, p, pair, s.size, lanes) for pair in zip(xs, ys, strict=True)])
 
-        def selected(x: Any, y: Any, size: int = size) -> Any:
-            return stored(m, select(m, p, x, y, size), size)
 
-        pairs = zip(xs, ys, strict=True)
-        s.write([within(m, lanes, lambda x=x, y=y: selected(x, y)) for x, y in pairs])
+def _selected(m: Machine, p: Pred, pair: tuple[Any, Any], size: int, lanes: Bool) -> Any:
+    """The one or the other register by p, as these lanes store it."""
+    return within(m, lanes, lambda: stored(m, select(m, p, *pair, size), size))

@@ -200,6 +200,8 @@ class Memory:
             raise Unsupported("pointer-bits", "a part of an address in memory is read")
         if not real.any():
             return Int(bits.astype(UNSIGNED[size]), p, unknown if unknown.any() else None)
+        if p is not None and (concrete & (p >= 0)).any():
+            raise Unsupported("pointer-bits", "lanes read addresses and numbers at once")
         fmt = FMTS[int(fmts[int(real.argmax())])]
         if (fmts[real] != FMT_CODE[fmt]).any():
             raise Unsupported("reinterpret", "lanes read different float formats at once")

@@ -20,6 +20,7 @@ from kcheck.semantics.units import undefined
 from kcheck.semantics.values import (
     Array,
     Bool,
+    Choice,
     Int,
     Mixed,
     Packed,
@@ -170,9 +171,18 @@ def take_lanes(m: Machine, x: Any, source: Array) -> Any:
         return Part(take_lanes(m, x.real, source), x.index)
     if type(x) is Mixed:
         return Mixed([(part[source], take_lanes(m, v, source)) for part, v in x.parts])
+    if type(x) is Choice:
+        arms = [take_lanes(m, arm, source) for arm in (x.yes, x.no)]
+        return Choice(_take_predicate(m, x.p, source), *arms)
     if type(x) is Unstable:
         return x
     raise Unsupported("reinterpret", "a predicate is shuffled")
+
+
+def _take_predicate(m: Machine, p: Pred, source: Array) -> Pred:
+    b = np.broadcast_to(p.b, (m.lanes,))[source]
+    v = p.v if p.v is None or p.v.shape == (1,) else p.v[source]
+    return Pred(b, _take_mask(m, p.s, source), v, _take_mask(m, p.u, source))
 
 
 def _take_mask(m: Machine, u: Bool | None, source: Array) -> Bool | None:

@@ -88,6 +88,13 @@ CASES = {
     "sub.s32 %r2, %r2, %r3; cvt.rn.f32.s32 %f3, %r2;",
     "an integer in memory": "@%p1 bra L; mov.u32 %r4, 7; L: st.shared.u32 [%s], %r4; "
     "ld.shared.u32 %r3, [%s];",
+    "integers of other lanes": "selp.u32 %r2, %r1, %r3, %p1; selp.u32 %r4, 7, %r2, %p2; "
+    "shfl.sync.bfly.b32 %r3, %r4, 3, 31, -1; add.u32 %r3, %r3, %r2;",
+    "the greatest of a warp": " ".join(
+        f"shfl.sync.bfly.b32 %f5, %f1, {n}, 31, -1; shfl.sync.bfly.b32 %r5, %r3, {n}, 31, -1; "
+        f"setp.gt.f32 %p1, %f5, %f1; @!%p1 bra L{n}; mov.f32 %f1, %f5; mov.u32 %r3, %r5; L{n}:"
+        for n in (16, 8, 4)
+    ),
     "set": "set.lt.s32.f32 %r2, %f1, %f2; neg.s32 %r3, %r2;",
     "a register of one arm": "@%p1 bra L; mul.f32 %f9, %f1, %f1; add.f32 %f3, %f9, %f2; "
     "L: mov.f32 %f9, %f3; mov.f32 %f4, %f9;",

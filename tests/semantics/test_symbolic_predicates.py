@@ -121,11 +121,7 @@ REFUSED = {
     "vote.sync.ballot.b32 %r3, %p1, -1;": "vote",
     "selp.u32 %r3, 4, 0, %p1; cvt.u64.u32 %d3, %r3; add.u64 %d3, %d3, %pX; "
     "ld.global.f32 %f3, [%d3];": "symbolic-int",
-    "selp.u32 %r3, 1, 0, %p1; vote.sync.ballot.b32 %r3, %p1, %r3;": "vote",
-    "selp.u32 %r3, 1, 0, %p1; shfl.sync.idx.b32 %r4, %r3, 0, 31, -1; add.u32 %r4, %r4, 1;": (
-        "symbolic-int"
-    ),
-    "set.lt.u32.f16 %r3, %h1, %h2;": "reinterpret",
+    "mov.b32 {%h1, %h2}, %r2; set.lt.u16.f16 %h3, %h1, %h2;": "symbolic-int",
     "mov.b32 %r3, %f1; shl.b32 %r3, %r3, 1;": "reinterpret",
     "mov.b32 %r3, %f1; cvt.u64.u32 %d3, %r3; ld.global.u32 %r4, [%d3];": "reinterpret",
     "cvt.rzi.s32.f32 %r3, %f1;": "symbolic-int",
