@@ -18,6 +18,7 @@ from kcheck.semantics.values import (
     UNSIGNED,
     Array,
     Bool,
+    Choice,
     Int,
     Mixed,
     Packed,
@@ -91,6 +92,8 @@ class Conversions:
                 raise Unsupported("reinterpret", f"an {x.fmt} is read as {fmt}")
         if type(x) is Mixed:
             return self._resolve(x, lambda v: self.real(v, fmt), self._where_real)
+        if type(x) is Choice:
+            return self._chosen_real(x, fmt)
         if type(x) in (Unstable, Pred, Part):
             raise self._unreadable(x, "a float")
         if type(x) is Packed and fmt == "f32":
@@ -102,6 +105,11 @@ class Conversions:
         if bits.u is not None:
             ids = np.where(bits.u, UNDEF, ids).astype(np.int32)
         real = self.reals.from_ids(ids)
+        real.fmt = fmt
+        return real
+
+    def _chosen_real(self, x: Choice, fmt: str) -> Real[Any]:
+        real = self.select_reals(x.p, self.real(x.yes, fmt), self.real(x.no, fmt))
         real.fmt = fmt
         return real
 
@@ -182,6 +190,8 @@ class Conversions:
             )
         if type(x) is Symbolic:
             return Unsupported("symbolic-int", f"an integer of the inputs is used as {wanted}")
+        if type(x) is Choice:
+            return Unsupported("symbolic-int", f"a tensor value chooses what is used as {wanted}")
         what = "half of an f64" if type(x) is Part else "a predicate"
         return Unsupported("reinterpret", f"{what} is used as {wanted}")
 
@@ -283,6 +293,8 @@ class Conversions:
             return Part(self._first(new.real, notmask), new.index)
         if type(new) is Symbolic:
             return Symbolic(new.n, new.step, new.size, new.base, either(new.u, notmask))
+        if type(new) is Choice:
+            return Choice(new.p, self._first(new.yes, notmask), self._first(new.no, notmask))
         assert type(new) is Mixed
         return Mixed([(m & ~notmask, v) for m, v in new.parts])
 
@@ -354,6 +366,13 @@ class Conversions:
         if p.s is None:
             return self.reals.value(concrete)
         return self.domain.where(p.s, p.v, self.reals.value(concrete))
+
+    def select_reals(self, p: Pred, x: Real[Any], y: Real[Any]) -> Real[Any]:
+        """`x` where p holds, else `y`; neither has undefined lanes in `u`. No format is set."""
+        selected = self.reals.select(self.indicator(p), x, y)
+        if p.s is None or p.s.all():
+            return selected if p.s is not None else self.reals.where(p.b, x, y)
+        return self.reals.where(p.s, selected, self.reals.where(p.b, x, y))
 
     def symbolic_lanes(self, x: Real[Any]) -> Bool:
         """Lanes whose value only the domain knows."""

@@ -35,8 +35,9 @@ from kcheck.semantics.integer_builders import (
 )
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.memory_builders import MEMORY_BUILDERS
-from kcheck.semantics.move_builders import MOVE_BUILDERS, choose, select, type_size
+from kcheck.semantics.move_builders import MOVE_BUILDERS, type_size
 from kcheck.semantics.predicates import as_number
+from kcheck.semantics.selection import choose, select
 from kcheck.semantics.sync_builders import SYNC_BUILDERS
 from kcheck.semantics.units import undefined
 from kcheck.semantics.values import FMT_BYTES, Array, Int, Pred, Unsupported, either

@@ -20,6 +20,7 @@ from kcheck.canon.real import Reals
 from kcheck.launch import Launch, unflatten
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.barriers import Barriers
+from kcheck.semantics.branching import Arms, enter_block
 from kcheck.semantics.codec import Codec
 from kcheck.semantics.convert import Conversions
 from kcheck.semantics.flags import Flags
@@ -66,12 +67,16 @@ class Fault:
 
 @dataclass
 class Block:
-    """A decoded basic block: its steps with their indices, and what ends it."""
+    """A decoded basic block: its steps with their indices, and what ends it.
+
+    `barred`: the first instruction that may not stand in an arm of a branch on tensor values.
+    """
 
     steps: list[tuple[int, Step]]
     end: Callable[[Machine], Outcome]
     # says which lanes of a group that comes to the block may go on now
     gate: Callable[[Machine, Bool], Bool] | None = None
+    barred: int = -1
 
 
 @dataclass
@@ -110,6 +115,8 @@ class Machine(Conversions):
         self.at = 0
         # a guard on tensor values is in force
         self.conditional = False
+        # the arm of a branch on tensor values that is being executed
+        self.arms: Arms | None = None
         self.mask: Bool | None = None
         self.notmask: Bool | None = None
         # the mask, if it is all lanes that live: the registers of the others don't matter
@@ -168,7 +175,7 @@ class Machine(Conversions):
         while True:
             while self.ready:
                 block = min(self.ready)
-                self._execute(block, self.ready.pop(block))
+                self.execute(block, self.ready.pop(block))
             if not self.barriers.release() and not self._wake():
                 break
         if self.flags is not None and self.flags.stalled:
@@ -193,9 +200,11 @@ class Machine(Conversions):
         whole = self.notmask is not None and not (self.alive & self.notmask).any()
         self.everyone = mask if whole else None
 
-    def _execute(self, index: int, mask: Bool) -> None:
+    def execute(self, index: int, mask: Bool) -> None:
+        """Run lanes from a block on, as long as they come first."""
         self.enter(mask)
         blocks = self.program.blocks
+        join = None if self.arms is None else self.arms.join
         while True:
             block = blocks[index]
             limits.check()
@@ -204,6 +213,8 @@ class Machine(Conversions):
                 if not mask.any():
                     return
                 self.enter(mask)
+            if join is not None:
+                enter_block(self, block.barred)
             self.executed += len(block.steps) + 1
             if self.executed > self.budget:
                 raise BudgetError("time", f"more than {self.budget} instructions were executed")
@@ -214,14 +225,17 @@ class Machine(Conversions):
                 for target, lanes in outcome:
                     self.send(target, lanes)
                 return
-            if outcome < 0 or (self.ready and outcome >= min(self.ready)):
+            if outcome < 0 or outcome == join or (self.ready and outcome >= min(self.ready)):
                 self.send(outcome, self.group())
                 return
             index = outcome
 
     def send(self, block: int, lanes: Bool) -> None:
-        """Let lanes go on at a block; past the last one (-1) they exit."""
-        if block < 0:
+        """Let lanes go on at a block; past the last one (-1) they exit.
+
+        In an arm they wait there for the end of the other arm.
+        """
+        if block < 0 and self.arms is None:
             self.exit(lanes)
         elif lanes.any():
             there = self.ready.get(block)

@@ -12,13 +12,16 @@ from kcheck.launch import ANYTHING, DTYPE_BYTES, Scalar, Tensor
 from kcheck.ptx_frontend.tree import Flt, Instr, Mem, Operand, Sink, Sym, Vec
 from kcheck.semantics import integers
 from kcheck.semantics.access import Address, Place, address, resolve
+from kcheck.semantics.branching import before_store, fetch
 from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.machine import Machine, Step
-from kcheck.semantics.move_builders import choose, type_size
+from kcheck.semantics.move_builders import type_size
 from kcheck.semantics.races import Races
 from kcheck.semantics.same_value import same_instruction
+from kcheck.semantics.selection import choose, stored
 from kcheck.semantics.strength import fence_of
-from kcheck.semantics.symbolic_integers import address_of, converted, gathered, stored
+from kcheck.semantics.symbolic_integers import address_of, converted, gathered
+from kcheck.semantics.symbolic_integers import stored as number_stored
 from kcheck.semantics.units import undefined
 from kcheck.semantics.values import (
     FMT_BYTES,
@@ -131,27 +134,13 @@ def gather(
         for place in places:
             watch(m.races, place, size * count)
     if len(places) == 1 and places[0].mask is m.mask:
-        return _fetch(places[0], size, count)
+        return fetch(places[0], size, count)
     values: list[Any] = [undefined(size)] * count
     for place in places:
         mask = np.ones(m.lanes, bool) if place.mask is None else place.mask
-        for i, x in enumerate(_fetch(place, size, count)):
+        for i, x in enumerate(fetch(place, size, count)):
             values[i] = choose(m, mask, x, values[i], size)
     return values
-
-
-def _fetch(place: Place, size: int, count: int) -> list[Any]:
-    memory = place.region.memory
-    loaded: list[Any]
-    if size >= memory.granule:
-        loaded = memory.load(place.cell, count, size, place.mask)
-        return loaded
-    loaded = []
-    for i in range(count):
-        at = place.rest + i * size
-        cell = place.cell + at // memory.granule
-        loaded.append(memory.load_bytes(cell, at % memory.granule, size, place.mask))
-    return loaded
 
 
 def _parameter(d: Decoder, source: Mem, t: str, count: int) -> list[Any] | None:
@@ -225,9 +214,11 @@ def narrowed(m: Machine, x: Any, size: int) -> Any:
         return m.integer(x, size)
     if type(x) is Packed and size == 2:
         return m.halves(x)[0]
+    if type(x) is Symbolic:
+        return number_stored(m, x, size)
     if type(x) is Mixed and any(type(v) is Symbolic for _, v in x.parts):
         return Mixed([(part, narrowed(m, v, size)) for part, v in x.parts])
-    return stored(m, x, size) if type(x) is Symbolic else x
+    return stored(m, x, size)
 
 
 def _st(d: Decoder, instr: Instr, slots: Slots) -> Step:
@@ -271,6 +262,7 @@ def scatter(
                 m.tickets.store(place, size, values, *m.races.cells_of(place, size * count))
         if m.flags is not None and m.flags.watches(place):
             flag_store(m, place, size, values)
+        before_store(m, place, size, count)
         memory.save(place.cell, size, values, place.mask)
 
 

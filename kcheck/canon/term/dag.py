@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 Nodes = NDArray[np.int32]
 
 CONST, NEG, ADD, SUB, MUL, FMA, SELECT, DIV, EXP2, MAX, LESS, SAME, ATOM = range(13)
+# one value written in two ways: by a maximum, and by a select
+EITHER = 13
 # operations that have a normal form of their own wherever they occur
 SPECIAL = (EXP2, MAX, LESS, SAME, ATOM)
 _FIRST = 1 << 16

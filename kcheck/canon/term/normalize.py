@@ -20,6 +20,7 @@ from kcheck.canon.term.dag import (
     ATOM,
     CONST,
     DIV,
+    EITHER,
     EXP2,
     FMA,
     LESS,
@@ -169,6 +170,9 @@ class Normalizer:
             more += [Entries(e.t, a, a), Entries(e.t, b, b)]
         elif op == SUB:
             more += [Entries(e.t, a, a), self._negated(e.t, b, b)]
+        elif op == EITHER:
+            chosen = b if self.f.split else a
+            more.append(Entries(e.t, chosen, chosen))
         elif op == MUL:
             products.append(Entries(e.t, a, b))
         elif op == FMA:
