@@ -237,10 +237,10 @@ def test_a_ticket_that_nobody_draws() -> None:
     ("name", "reason", "place"),
     [
         ("lock", "unsupported.spin", "atom.global.cas.b32"),
-        ("compaction", "unsupported.branch", "@%p1 bra"),
         # what a lane does hangs on a tensor value here
-        ("aggregate", "unsupported.branch", "@%p1 bra"),
-        ("float_max", "unsupported.branch", "@%p1 bra"),
+        ("compaction", "unsupported.predicated", "atom.global.add.u32"),
+        ("aggregate", "unsupported.predicated", "activemask.b32"),
+        ("float_max", "unsupported.predicated", "atom.global.max.s32"),
     ],
 )
 def test_refused(name: str, reason: str, place: str) -> None:
