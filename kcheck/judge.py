@@ -26,7 +26,8 @@ from kcheck.racing import confirm_race, orders_memory, race_finding
 from kcheck.semantics.execution import Execution
 from kcheck.verdict import ORDER, Finding, Location, Verdict, Witness
 from kcheck.verdict import element as shown
-from kcheck.witness import Subject, find_witness
+from kcheck.search import Search
+from kcheck.witness import Subject, Writers
 
 if TYPE_CHECKING:
     from kcheck.check import FieldRun, Question
@@ -245,14 +246,9 @@ class Judge:
             for name, c in self.comparisons.items()
             if c.different.any()
         }
-        witness = find_witness(
-            question.reference,
-            question.subject,
-            pairs,
-            ctas=question.ctas,
-            seed=question.seed,
-            progress=question.progress,
-        )
+        writers = Writers(question.reference, question.subject, question.ctas)
+        search = Search(writers, pairs, question.seed, question.progress)
+        witness = search.witness()
         if witness is None or question.witness_dir is None:
             return witness
         try:
