@@ -17,11 +17,12 @@ from kcheck.canon.real import Reals
 from kcheck.canon.term.dag import TracedDag
 from kcheck.canon.term.domain import TermDomain
 from kcheck.canon.term.slice import Slice, slice_of
-from kcheck.launch import FLOATS
+from kcheck.launch import FLOATS, Tensor
 from kcheck.outputs import read_output
 from kcheck.semantics.execution import Refused, execute
 from kcheck.semantics.machine import BudgetError
 from kcheck.semantics.values import Unsupported
+from kcheck.verdict import element as shown
 from kcheck.witness import Subject, Writers
 
 # operations of the CTAs that write an element, and of the element itself, that are looked at
@@ -35,15 +36,21 @@ class Contrast:
     """What one element is in the reference (root 0) and in the subject (root 1).
 
     `made`: the instruction that made each place, -1 for symbols and constants that none made.
-    `mine`: the first row of the subject's part of the graph. `formats`: dtypes of each input.
+    `formats`: dtypes of each input. `tensors`: by input name.
     """
 
     slice: Slice
     made: NDArray[np.int64]
-    mine: int
     formats: dict[str, set[str]]
+    tensors: Mapping[str, Tensor]
 
-    def points(self, inputs: Mapping[str, Any]) -> NDArray[np.float64]:
+    def symbol(self, i: int) -> str:
+        """`A[0,3]`."""
+        name, at = self.slice.names[i]
+        tensor = self.tensors.get(name)
+        return name if tensor is None else shown(name, tensor.index(at))
+
+    def point(self, inputs: Mapping[str, Any]) -> NDArray[np.float64]:
         """The numbers of the symbols in arrays by input name."""
         names = self.slice.names
         return np.array([float(inputs[name][i]) for name, i in names], np.float64)
@@ -83,7 +90,9 @@ class Contrast:
         parts = []
         for points_here in self._parts(points):
             n = points_here.shape[1]
-            low, high = self._replay(points_here, False).read(places[:, None] * n + np.arange(n)).ends
+            low, high = (
+                self._replay(points_here, False).read(places[:, None] * n + np.arange(n)).ends
+            )
             with np.errstate(all="ignore"):
                 middle = low / 2 + high / 2
             parts.append(np.where(np.isfinite(middle), middle, np.nan))
@@ -107,9 +116,7 @@ def _gap(ends: Ends) -> NDArray[np.float64]:
         return np.where(gap > 0, np.minimum(gap / size, 1), 0.0)
 
 
-def contrast(
-    writers: Writers, element: tuple[str, int], inputs: dict[str, Any]
-) -> Contrast | None:
+def contrast(writers: Writers, element: tuple[str, int], inputs: dict[str, Any]) -> Contrast | None:
     """The graphs of an element; None where they can't be had, or are too large.
 
     `inputs`: some, where the stores of a CTA hang on them.
@@ -118,11 +125,10 @@ def contrast(
     domain = TermDomain(dag)
     reals: Reals[Any] = Reals(domain)
     dag.where = lambda: reals.at
-    roots, starts = [], []
+    roots = []
     try:
         for i, side in enumerate(writers.sides):
             reals.at = -1
-            starts.append(dag.count)
             chosen = writers.of(i, element, inputs)
             run = execute(side.kernel, side.launch, domain, ctas=chosen, reals=reals)
             tensor = side.launch.buffers[element[0]]
@@ -137,7 +143,8 @@ def contrast(
     if found.size > PLACES:
         return None
     made = np.where(found.row >= 0, dag.places(np.maximum(found.row, 0)), -1)
-    return Contrast(found, made, starts[1], _formats(*writers.sides))
+    tensors = {**writers.sides[1].launch.buffers, **writers.sides[0].launch.buffers}
+    return Contrast(found, made, _formats(*writers.sides), tensors)
 
 
 def _formats(*sides: Subject) -> dict[str, set[str]]:

@@ -6,7 +6,6 @@ one element is looked at closely (guided.py). What was found is made small (shri
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -127,7 +126,8 @@ class Search:
         if values is None:
             return None
         index = self.pairs[element[0]][0][0].index(element[1])
-        return Witness(element[0], index, values[0], values[1], family, inputs)
+        found = entries(inputs, *self.writers.sides)
+        return Witness(element[0], index, *values, family, inputs, entries=found)
 
     # one element
 
@@ -155,13 +155,13 @@ class Search:
 
     def _small(self, found: Witness) -> Witness:
         """The same with as few and as simple numbers as can be found, confirmed again."""
-        element = (found.buffer, self._flat(found))
+        element = (found.buffer, self.pairs[found.buffer][0][0].flat(found.index))
         self.progress("making the input small", 0.0)
         close = self.contrast or contrast(self.writers, element, found.inputs)
         self.contrast = close
         if close is None:
             return found
-        point = close.points(found.inputs)
+        point = close.point(found.inputs)
         widen = not found.by_rounding
         small = shrunk(close, point, widen, SHRINKING, self.progress)
         if small is None:
@@ -169,24 +169,14 @@ class Search:
         again = self._confirmed(found.family, close.inputs(small, self.sizes), element)
         return found if again is None else replace(again, by_rounding=found.by_rounding)
 
-    def _flat(self, found: Witness) -> int:
-        """The position in memory of the element of a witness."""
-        return self.pairs[found.buffer][0][0].flat(found.index)
-
-
-def nonzero(inputs: dict[str, Any]) -> int:
-    """Entries of an input that are not 0."""
-    return sum(int(np.count_nonzero(values)) for values in inputs.values())
-
 
 def entries(
     inputs: dict[str, Any], *sides: Subject
 ) -> tuple[tuple[str, tuple[int, ...], float], ...]:
-    """(buffer, index, number) of the entries that are not 0; index () of a scalar."""
-    out = []
-    for name, values in inputs.items():
-        tensors = [side.launch.buffers[name] for side in sides if name in side.launch.buffers]
-        for i in np.flatnonzero(values).tolist():
-            index = tensors[0].index(i) if tensors else ()
-            out.append((name, index, float(values[i])))
-    return tuple(out)
+    """(name, index, number) of the entries that are not 0; index () of a scalar."""
+    buffers = {name: t for side in reversed(sides) for name, t in side.launch.buffers.items()}
+    return tuple(
+        (name, buffers[name].index(i) if name in buffers else (), float(values[i]))
+        for name, values in inputs.items()
+        for i in np.flatnonzero(values).tolist()
+    )

@@ -72,7 +72,7 @@ class Shrinker:
         x = self.point
         with np.errstate(divide="ignore"):
             powers = np.where(x == 0, 0, np.copysign(np.exp2(np.rint(np.log2(np.abs(x)))), x))
-        self.take([np.abs(np.sign(x)), np.sign(x), np.rint(x), powers])
+        self.take([np.abs(np.sign(x)), np.sign(x), powers, np.rint(x)])
         for i in np.flatnonzero(self.point)[:SINGLE]:
             if self.late:
                 return

@@ -76,12 +76,12 @@ class Slice:
         return self.op.size
 
     def replay(
-        self, domain: Domain[V], symbols: V, width: int, fixed: tuple[Places, V] | None = None
+        self, domain: Domain[V], symbols: V, width: int, fixed: Sequence[tuple[Places, V]] = ()
     ) -> Store[V]:
         """The values of all places in a memory: place i of variant j is cell i * width + j.
 
         `symbols`: (symbols, width). `fixed`: places that have these values (n, width) whatever
-        their arguments.
+        their arguments, the latest of them.
         """
         across = np.arange(width, dtype=np.int64)
         store = domain.store(self.size * width)
@@ -91,9 +91,9 @@ class Slice:
 
         store.write(cells(np.arange(self.symbols)), symbols)
         held = np.zeros(self.size, bool)
-        if fixed is not None:
-            store.write(cells(fixed[0]), fixed[1])
-            held[fixed[0]] = True
+        for places, value in fixed:
+            store.write(cells(places), value)
+            held[places] = True
         at = np.flatnonzero(self.op == CONST)
         at = at[at >= self.symbols]
         if at.size:
@@ -103,7 +103,7 @@ class Slice:
             store.write(cells(at), domain.constants(numbers, index.astype(np.int64)))
         zero = domain.constants([self.domain.number(0) * 0], np.zeros((1, 1), np.int64))
         for step in self.steps:
-            places = step[~held[step]] if fixed is not None else step
+            places = step[~held[step]] if fixed else step
             if not places.size:
                 continue
             op = int(self.op[places[0]])

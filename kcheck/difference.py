@@ -1,0 +1,328 @@
+"""Where two kernels first differ: the innermost values of one element without a partner.
+
+Values are matched by their residues under random inputs (the field engine), sums, products and
+maxima whatever the order of their parts. A pair of values without partners is named only if
+putting the reference's in the place of the subject's makes the outputs equal.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kcheck.canon.domain import Collision, LevelsExhausted, Store
+from kcheck.canon.field import FieldDomain
+from kcheck.canon.residues import FieldValue
+from kcheck.canon.term.dag import (
+    ADD,
+    ATOM,
+    CONST,
+    DIV,
+    EXP2,
+    LESS,
+    MAX,
+    MUL,
+    NEG,
+    SAME,
+    SELECT,
+    SUB,
+)
+from kcheck.canon.term.slice import ARITY
+from kcheck.contrast import Contrast
+
+Places = NDArray[np.int64]
+Keys = NDArray[np.uint64]
+Held = tuple[Places, FieldValue]
+# two primes of 31 bits tell values apart; exp2 in exp2 needs more levels, up to 4
+TRIALS, LEVELS = 2, 3
+# pairs of values that are put in each other's place
+SWAPS = 24
+# differences that follow from one another
+ROUNDS = 4
+# values above an innermost one that are tried in its place
+ABOVE = 3
+# parts of a sum that are written out
+FEW = 3
+# parts of one sum, product or maximum
+PARTS = 1 << 14
+# operations whose order and grouping mean nothing
+SUMS = (ADD, SUB, NEG)
+_SIGN = {ADD: " + ", SUB: " - ", MUL: " * ", DIV: " / "}
+_WHOLE = {1: "a sum of", 2: "a product of", 3: "the maximum of"}
+_NAME = {EXP2: "exp2", MAX: "max", LESS: "positive", SAME: "zero", SELECT: "select", NEG: "-"}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A value: the instruction that makes it (-1: none, it is an input) and its formula."""
+
+    at: int
+    formula: str
+
+
+@dataclass(frozen=True)
+class First:
+    """The first difference on both sides."""
+
+    reference: Origin
+    subject: Origin
+
+
+def first_difference(close: Contrast, point: Any, seed: int) -> First | None:
+    """The first difference of one element, or None where none can be named.
+
+    `point`: an input on which the element differs. Of values that differ alike, one that differs
+    there is named.
+    """
+    for attempt in range(2 * LEVELS):
+        levels = 2 + attempt % LEVELS
+        try:
+            return _Matching(close, point, FieldDomain(seed + attempt, TRIALS, levels)).first()
+        except (Collision, LevelsExhausted, OverflowError):
+            continue
+    return None
+
+
+class _Matching:
+    """The places of a contrast by their residues."""
+
+    def __init__(self, close: Contrast, point: Any, domain: FieldDomain) -> None:
+        self.close, self.domain = close, domain
+        self.s = s = close.slice
+        self.seen = close.at(np.arange(s.size), point[:, None])[:, 0]
+        self.symbols = domain.input("inputs", max(s.symbols, 1))[: s.symbols].reshape((-1, 1))
+        self.parts_of = [s.reach(root) for root in s.roots.tolist()]
+        # 1 for sums, 2 for products, 3 for maxima, 0 for the rest
+        self.group = np.select([np.isin(s.op, SUMS), s.op == MUL, s.op == MAX], [1, 2, 3], 0)
+        # values without a partner, by side
+        self.open: list[NDArray[np.bool_]] = [np.zeros(s.size, bool)] * 2
+        self._take([], s.replay(domain, self.symbols, 1))
+
+    def _take(self, fixed: list[Held], store: Store[FieldValue]) -> None:
+        """`fixed`: places of the subject that hold values of the reference."""
+        self.fixed, self.store = fixed, store
+        self.key = self._keys(store)
+        self.minus = _packed(self.domain.neg(store.read(np.arange(self.s.size))))
+
+    def _keys(self, store: Store[FieldValue]) -> Keys:
+        return _packed(store.read(np.arange(self.s.size)))
+
+    def first(self) -> First | None:
+        """The first of the pairs that together account for the difference."""
+        a, b = self.s.roots.tolist()
+        if max(a, b) < self.s.symbols:
+            return First(self._origin(a), self._origin(b))
+        named: First | None = None
+        for _ in range(ROUNDS):
+            swap = self._swap()
+            if swap is None:
+                return None
+            pairs, found = swap
+            named = named or found
+            self._put(pairs)
+            if self.key[b] == self.key[a]:
+                return named
+        return None
+
+    def _swap(self) -> tuple[list[tuple[int, int]], First] | None:
+        """Pairs (subject's, reference's; ~ for its negative) of innermost values, one of which
+        stands for the other: those that make the outputs equal, else those that leave the fewest
+        values alone.
+        """
+        s = self.s
+        a, b = s.roots.tolist()
+        mine, theirs = self._innermost(1), self._innermost(0)
+        whole = list(zip(mine, theirs, strict=False))
+        options = []
+        if whole and len(mine) == len(theirs):
+            seen = (pair for pair in whole if self.seen[pair[0]] != self.seen[pair[1]])
+            options = [(whole, next(seen, whole[0]))]
+        for u, v in itertools.islice(itertools.product(mine, theirs), SWAPS):
+            made = [(t, v) for t in self._above(u, 1, self._kind(v)) if u == b or t != b]
+            made += [(u, w) for w in self._above(v, 0, self._kind(u))]
+            options += [([pair], (u, v)) for pair in dict.fromkeys([(u, v), *made])]
+            options.append(([(u, ~v)], (u, v)))
+        best, least = None, self._alone(self.key)
+        for pairs, named in options[:SWAPS]:
+            try:
+                key = self._keys(self._with(pairs)[1])
+            except (Collision, LevelsExhausted):
+                continue
+            if key[b] == self.key[a]:
+                return pairs, self._pair(named, pairs[0])
+            alone = self._alone(key)
+            alike = all(w >= 0 and self._kind(t) == self._kind(w) for t, w in pairs)
+            if alone < least and alike:
+                best, least = (pairs, named), alone
+        return None if best is None else (best[0], self._pair(best[1], best[0][0]))
+
+    def _kind(self, place: int) -> int:
+        """The operation of a place; alike for sums."""
+        return ADD if self.group[place] == 1 else int(self.s.op[place])
+
+    def _above(self, place: int, side: int, kind: int) -> list[int]:
+        """The first few values of a kind and without a partner that hang on a place."""
+        s = self.s
+        hangs = np.zeros(s.size + 1, bool)  # the last is for arguments that are none
+        hangs[place] = True
+        for step in s.steps:
+            args = np.where(np.arange(3)[:, None] < ARITY[s.op[step]], s.args[:, step], -1)
+            hangs[step] |= hangs[args].any(axis=0)
+        found = np.flatnonzero(hangs[:-1] & self.open[side])
+        found = np.sort(found[np.unique(self.key[found], return_index=True)[1]])
+        return [p for p in found.tolist() if self._kind(p) == kind][:ABOVE]
+
+    def _alone(self, key: Keys) -> int:
+        """How many of the subject's values have no partner."""
+        return int((~np.isin(key[self.parts_of[1]], self.key[self.parts_of[0]])).sum())
+
+    def _with(self, pairs: list[tuple[int, int]]) -> tuple[list[Held], Store[FieldValue]]:
+        """What is held, and all values, once the reference's stand in the place of the subject's.
+
+        So do they wherever the subject has the same value again.
+        """
+        place = {int(self.key[u]): v for u, v in pairs}
+        mine = np.array(list(place), np.uint64)
+        same = np.flatnonzero(np.isin(self.key, mine) & self.parts_of[1] & ~self.parts_of[0])
+        put = np.array([place[k] for k in self.key[same].tolist()], np.int64)
+        value = self.store.read(np.where(put < 0, ~put, put)[:, None])
+        value = self.domain.where((put < 0)[:, None], self.domain.neg(value), value)
+        fixed = [*self.fixed, (same, value)]
+        return fixed, self.s.replay(self.domain, self.symbols, 1, fixed)
+
+    def _put(self, pairs: list[tuple[int, int]]) -> None:
+        self._take(*self._with(pairs))
+
+    # units: sums, products and maxima as wholes, and everything else
+
+    def _innermost(self, side: int) -> list[int]:
+        """Places of one side without a partner all of whose parts have one, in order."""
+        s, here, there = self.s, self.parts_of[side], self.parts_of[1 - side]
+        there = there & ~self._grouped(there, int(s.roots[1 - side]))
+        known = np.concatenate([self.key[there], self.minus[there]])
+        open_ = here & ~np.isin(self.key, known)
+        open_[s.op == CONST] = False  # and inputs: what is made of them differs, if anything
+        inner = open_ & ~self._grouped(here, int(s.roots[side]))
+        self.open[side] = inner
+        # one place of each value
+        places = np.flatnonzero(inner)
+        places = np.sort(places[np.unique(self.key[places], return_index=True)[1]])
+        return [p for p in places.tolist() if not open_[self._parts(p)[0]].any()]
+
+    def _grouped(self, here: Any, root: int) -> NDArray[np.bool_]:
+        """Places that only pass into a larger sum, product or maximum of their kind."""
+        s = self.s
+        outside = np.zeros(s.size, bool)
+        outside[root] = True
+        users = np.flatnonzero(here)
+        users = users[users >= s.symbols]
+        for i in range(3):
+            arg = s.args[i, users]
+            valid = (arg >= 0) & ((i == 0) | (s.op[users] != ATOM)) & (s.op[users] != CONST)
+            alike = self.group[users] == self.group[np.maximum(arg, 0)]
+            outside[arg[valid & ~(alike & (self.group[users] > 0))]] = True
+        return ~outside & (self.group > 0)
+
+    def _parts(self, place: int) -> tuple[Places, Places, Places]:
+        """What a place is made of, as a whole: parts, their signs, and where each joins."""
+        s = self.s
+        kind = self.group[place]
+        none = np.zeros(0, np.int64)
+        found = [(none, none, none)]
+        front, sign, join = np.array([place]), np.ones(1, np.int64), np.array([place])
+        size, first = 0, True
+        while front.size:
+            inner = (self.group[front] == kind) & (kind > 0) & (front >= s.symbols)
+            if first:
+                inner[:] = True
+            found.append((front[~inner], sign[~inner], join[~inner]))
+            at, signs = front[inner], sign[inner]
+            size += at.size
+            if size > PARTS:
+                raise OverflowError("too many parts")
+            columns = []
+            for i in range(3):
+                has = (i < ARITY[s.op[at]]) & (s.args[i, at] >= 0)
+                turned = ((s.op[at] == SUB) & (i == 1)) | (s.op[at] == NEG)
+                signs_i = np.where(turned & (kind == 1), -signs, signs)
+                columns.append((s.args[i, at][has], signs_i[has], at[has]))
+            front, sign, join = (np.concatenate([c[k] for c in columns]) for k in range(3))
+            first = False
+        parts, signs, joins = (np.concatenate([f[k] for f in found]) for k in range(3))
+        order = joins.argsort(kind="stable")
+        return parts[order], signs[order], joins[order]
+
+    # in words
+
+    def _pair(self, named: tuple[int, int], swapped: tuple[int, int]) -> First:
+        """The values, or of two sums or maxima the parts that only one of them has."""
+        u, v = swapped if self.group[swapped[0]] in (1, 3) else named
+        if self.group[u] == self.group[v] and self.group[u] in (1, 3):
+            more, less = self._odd(u, v), self._odd(v, u)
+            return First(
+                less or Origin(int(self.close.made[v]), self._formula(v)),
+                more or Origin(int(self.close.made[u]), self._formula(u)),
+            )
+        u, v = named
+        return First(self._origin(v), self._origin(u))
+
+    def _odd(self, u: int, v: int) -> Origin | None:
+        """The first part of a sum `u` that `v` lacks, or has less often; of a maximum too."""
+        theirs: dict[int, int] = {}
+        parts, signs, _ = self._parts(v)
+        for k in self._signed(parts, signs).tolist():
+            theirs[k] = theirs.get(k, 0) + 1
+        parts, signs, joins = self._parts(u)
+        odd = []
+        for i, k in enumerate(self._signed(parts, signs).tolist()):
+            theirs[k] = theirs.get(k, 0) - 1
+            if theirs[k] < 0 and k:
+                odd.append(i)
+        if not odd:
+            return None
+        i = next((i for i in odd if self.seen[parts[i]]), odd[0])
+        text = self._formula(int(parts[i]))
+        sign = "+" if signs[i] > 0 else "-"
+        text = f"... {sign} {text}" if self.group[u] == 1 else f"max(..., {text})"
+        return Origin(int(self.close.made[joins[i]]), text)
+
+    def _signed(self, parts: Places, signs: Places) -> Keys:
+        return np.where(signs > 0, self.key[parts], self.minus[parts])
+
+    def _origin(self, place: int) -> Origin:
+        at = int(self.close.made[place]) if place >= self.s.symbols else -1
+        return Origin(at, self._formula(place))
+
+    def _formula(self, place: int, depth: int = 2) -> str:
+        """`A[0,1] * B[3,1]`; what lies deeper is `...`."""
+        s = self.s
+        if place < s.symbols:
+            return self.close.symbol(place)
+        op = int(s.op[place])
+        if op == CONST:
+            value = s.domain.number(int(s.args[0, place]))
+            return str(value) if value.denominator == 1 else f"{float(value):.6g}"
+        if depth == 0:
+            return "..."
+        kind = int(self.group[place])
+        if kind:
+            n = self._parts(place)[0].size
+            if n > FEW:
+                return f"{_WHOLE[kind]} {n} values"
+        args = s.args[: int(ARITY[op]), place].tolist()
+        if op == ATOM:
+            return f"{s.domain.names[int(s.args[1, place])]}({self._formula(args[0], depth - 1)})"
+        texts = [self._formula(a, depth - 1) for a in args]
+        if op in (ADD, SUB, MUL, DIV):
+            return _SIGN[op].join(f"({t})" if " " in t else t for t in texts)
+        return f"{_NAME[op]}({', '.join(texts)})"
+
+
+def _packed(value: FieldValue) -> Keys:
+    """Level 0 of both trials in one word."""
+    top = value.r[0].astype(np.uint64)
+    return np.asarray(top[0] << np.uint64(32) | top[1]).reshape(-1)
