@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,7 @@ class Judge:
         self.question = question
         self.run = run
         self.comparisons = comparisons
+        self.witness: Witness | None = None
         # the element of the witness as both sides compute it
         self.close: Contrast | None = None
         self.sides: list[tuple[str, Subject, Execution]] = [
@@ -63,10 +65,10 @@ class Judge:
     def refutation(self) -> Verdict | None:
         """Refuted, or undecided about something that looks wrong; None if nothing does."""
         found = [*self._faults(), *self._races(), *self._defects(), *self._unwritten()]
-        witness = None
+        witness = self.witness
         if any(c.different.any() for c in self.comparisons.values()):
             self.question.progress("looking for an input", 0.0)
-            witness = self._witness()
+            witness = witness or self._witness(Search.witness)
             if witness is not None and not witness.by_rounding:
                 found.append((self._mismatch(witness), True))
         if not found and witness is not None:
@@ -240,7 +242,12 @@ class Judge:
 
     # values that differ
 
-    def _witness(self) -> Witness | None:
+    def differs(self) -> bool:
+        """Does one of a few inputs show a difference? That is cheaper than a proof that fails."""
+        self.witness = self._witness(Search.quick)
+        return self.witness is not None
+
+    def _witness(self, look: Callable[[Search], Witness | None]) -> Witness | None:
         question = self.question
         pairs = {
             name: ((c.reference, c.subject), c.different)
@@ -249,7 +256,7 @@ class Judge:
         }
         writers = Writers(question.reference, question.subject, question.ctas)
         search = Search(writers, pairs, question.seed, question.progress)
-        witness = search.witness()
+        witness = look(search)
         self.close = search.contrast
         if witness is None or question.witness_dir is None:
             return witness

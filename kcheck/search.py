@@ -33,6 +33,8 @@ Progress = Callable[[str, float], None]
 TRIED = 3
 # seconds after which no further input of a family is tried, none is guided, none is made smaller
 PATIENCE, GUIDED, SHRINKING = 60.0, 20.0, 10.0
+# inputs that are tried before anything dear is
+QUICK = 2
 # inputs on which the lane executor sees a difference that the slow evaluator does not confirm
 FRUITLESS = 3
 # formats that hold nothing above the range of f16, and integers
@@ -52,6 +54,11 @@ class Search:
         # the element of the witness as both sides compute it, if that is known
         self.contrast: Contrast | None = None
 
+    def quick(self) -> Witness | None:
+        """The same from the first few inputs only; never one `by_rounding`."""
+        found, _ = self._of_families(QUICK)
+        return None if found is None else self._small(found)
+
     def witness(self) -> Witness | None:
         """An input on which some element differs, confirmed, as small as was found; or None.
 
@@ -67,7 +74,9 @@ class Search:
 
     # families
 
-    def _of_families(self) -> tuple[Witness | None, tuple[str, dict[str, Any]] | None]:
+    def _of_families(
+        self, most: int | None = None
+    ) -> tuple[Witness | None, tuple[str, dict[str, Any]] | None]:
         """A witness, or an input that differs only up to the rounding of literals."""
         started = time.monotonic()
         narrow = {
@@ -76,7 +85,7 @@ class Search:
             for param in side.launch.params
             if not isinstance(param, TensorMap) and param.dtype in NARROW
         }
-        tries = list(draws(self.sizes, self.seed, self.sizes.keys() - narrow))
+        tries = list(draws(self.sizes, self.seed, self.sizes.keys() - narrow))[:most]
         rounded: tuple[str, dict[str, Any]] | None = None
         fruitless = 0
         for number, (family, inputs) in enumerate(tries):
