@@ -70,7 +70,8 @@ class Contrast:
         for name, kinds in self.formats.items():
             mine = owner == name
             for kind in sorted(kinds & FLOATS):
-                out[mine] = values(plain.patterns(out[mine], kind), kind)
+                with np.errstate(over="ignore"):
+                    out[mine] = values(plain.patterns(out[mine], kind), kind)
         return np.where(np.isfinite(out), out, 0)
 
     def gaps(self, points: NDArray[np.float64], widen: bool) -> NDArray[np.float64]:

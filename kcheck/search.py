@@ -56,8 +56,7 @@ class Search:
 
     def quick(self) -> Witness | None:
         """The same from the first few inputs only; never one `by_rounding`."""
-        found, _ = self._of_families(QUICK)
-        return None if found is None else self._small(found)
+        return self._of_families(QUICK)[0]
 
     def witness(self) -> Witness | None:
         """An input on which some element differs, confirmed, as small as was found; or None.
@@ -66,11 +65,9 @@ class Search:
         """
         found, rounded = self._of_families()
         if found is None and rounded is not None:
-            _, found = self._try(*rounded)
-            found = None if found is None else replace(found, by_rounding=True)
-        elif found is None:
-            found = self._guided()
-        return None if found is None else self._small(found)
+            _, found = self._try(*rounded, widen=False)
+            return None if found is None else replace(found, by_rounding=True)
+        return found or self._guided()
 
     # families
 
@@ -92,17 +89,17 @@ class Search:
             if time.monotonic() - started > PATIENCE or fruitless == FRUITLESS:
                 break
             self.progress("looking for an input", number / len(tries))
-            seen, found = self._try(family, inputs, widen=True)
+            seen, found = self._try(family, inputs)
             if found is not None:
                 return found, None
             fruitless += seen
             if rounded is None and not seen:
-                apart, _ = self._try(family, inputs, confirmed=False)
+                apart, _ = self._try(family, inputs, widen=False, confirmed=False)
                 rounded = (family, inputs) if apart else None
         return None, rounded
 
     def _try(
-        self, family: str, inputs: dict[str, Any], *, widen: bool = False, confirmed: bool = True
+        self, family: str, inputs: dict[str, Any], *, widen: bool = True, confirmed: bool = True
     ) -> tuple[bool, Witness | None]:
         """Does some element differ on this input, and the witness if the slow evaluator agrees."""
         domain = EnclosureDomain(inputs, widen)
@@ -120,7 +117,9 @@ class Search:
                 apart = True
                 if not confirmed:
                     return True, None
-                found = self._confirmed(family, inputs, (name, int(element)))
+                at = (name, int(element))
+                close = contrast(self.writers, at, inputs)
+                found = self._confirmed(family, inputs, at, close, widen)
                 if found is not None:
                     return True, found
         return apart, None
@@ -129,14 +128,30 @@ class Search:
         return execute(side.kernel, side.launch, domain, ctas=self.writers.ctas, reals=reals)
 
     def _confirmed(
-        self, family: str, inputs: dict[str, Any], element: tuple[str, int]
+        self,
+        family: str,
+        inputs: dict[str, Any],
+        element: tuple[str, int],
+        close: Contrast | None,
+        widen: bool,
     ) -> Witness | None:
-        values = confirm(self.writers, inputs, element)
-        if values is None:
-            return None
-        index = self.pairs[element[0]][0][0].index(element[1])
-        found = entries(inputs, *self.writers.sides)
-        return Witness(element[0], index, *values, family, inputs, entries=found)
+        """The witness for an element, on a smaller input if the slow evaluator agrees there."""
+        small = None if close is None else self._smaller(close, inputs, widen)
+        for given in (inputs,) if small is None else (small, inputs):
+            values = confirm(self.writers, given, element)
+            if values is not None:
+                self.contrast = close
+                index = self.pairs[element[0]][0][0].index(element[1])
+                left = entries(given, *self.writers.sides)
+                return Witness(element[0], index, *values, family, given, entries=left)
+        return None
+
+    def _smaller(
+        self, close: Contrast, inputs: dict[str, Any], widen: bool
+    ) -> dict[str, Any] | None:
+        self.progress("making the input small", 0.0)
+        point = shrunk(close, close.point(inputs), widen, SHRINKING, self.progress)
+        return None if point is None else close.inputs(point, self.sizes)
 
     # one element
 
@@ -153,30 +168,13 @@ class Search:
                     continue
                 for point in guided_points(close, self.seed, left, self.progress):
                     given = close.inputs(point, self.sizes)
-                    found = self._confirmed("guided", given, (name, element))
+                    found = self._confirmed("guided", given, (name, element), close, True)
                     if found is not None:
-                        self.contrast = close
                         return found
                     fruitless += 1
                     if fruitless == FRUITLESS:
                         return None
         return None
-
-    def _small(self, found: Witness) -> Witness:
-        """The same with as few and as simple numbers as can be found, confirmed again."""
-        element = (found.buffer, self.pairs[found.buffer][0][0].flat(found.index))
-        self.progress("making the input small", 0.0)
-        close = self.contrast or contrast(self.writers, element, found.inputs)
-        self.contrast = close
-        if close is None:
-            return found
-        point = close.point(found.inputs)
-        widen = not found.by_rounding
-        small = shrunk(close, point, widen, SHRINKING, self.progress)
-        if small is None:
-            return found
-        again = self._confirmed(found.family, close.inputs(small, self.sizes), element)
-        return found if again is None else replace(again, by_rounding=found.by_rounding)
 
 
 def entries(
