@@ -8,6 +8,7 @@ putting the reference's in the place of the subject's makes the outputs equal.
 from __future__ import annotations
 
 import itertools
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,12 +40,14 @@ Keys = NDArray[np.uint64]
 Held = tuple[Places, FieldValue]
 # two primes of 31 bits tell values apart; exp2 in exp2 needs more levels, up to 4
 TRIALS, LEVELS = 2, 3
-# pairs of values that are put in each other's place
-SWAPS = 24
+# innermost values that are combined, swaps that are tried in a round, seconds in all
+PAIRS, SWAPS, SECONDS = 16, 64, 8.0
 # differences that follow from one another
 ROUNDS = 4
+# what counts as a partner (_Matching: signed, whole), in the order in which it is tried
+VIEWS = ((True, True), (True, False), (False, True))
 # values above an innermost one that are tried in its place
-ABOVE = 3
+ABOVE = 4
 # parts of a sum that are written out
 FEW = 3
 # parts of one sum, product or maximum
@@ -78,20 +81,34 @@ def first_difference(close: Contrast, point: Any, seed: int) -> First | None:
     `point`: an input on which the element differs. Of values that differ alike, one that differs
     there is named.
     """
+    until = time.monotonic() + SECONDS
     for attempt in range(2 * LEVELS):
-        levels = 2 + attempt % LEVELS
+        domain = FieldDomain(seed + attempt, TRIALS, 2 + attempt % LEVELS)
         try:
-            return _Matching(close, point, FieldDomain(seed + attempt, TRIALS, levels)).first()
+            views = (_Matching(close, point, domain, *how, until).first() for how in VIEWS)
+            return next((found for found in views if found is not None), None)
         except (Collision, LevelsExhausted, OverflowError):
             continue
     return None
 
 
 class _Matching:
-    """The places of a contrast by their residues."""
+    """The places of a contrast by their residues.
 
-    def __init__(self, close: Contrast, point: Any, domain: FieldDomain) -> None:
-        self.close, self.domain = close, domain
+    `signed`: x is no partner of -x. `whole`: a part of a sum of the reference's is no partner.
+    """
+
+    def __init__(
+        self,
+        close: Contrast,
+        point: Any,
+        domain: FieldDomain,
+        signed: bool,
+        whole: bool,
+        until: float,
+    ) -> None:
+        self.close, self.domain, self.until = close, domain, until
+        self.signed, self.whole = signed, whole
         self.s = s = close.slice
         self.seen = close.at(np.arange(s.size), point[:, None])[:, 0]
         self.symbols = domain.input("inputs", max(s.symbols, 1))[: s.symbols].reshape((-1, 1))
@@ -136,18 +153,25 @@ class _Matching:
         s = self.s
         a, b = s.roots.tolist()
         mine, theirs = self._innermost(1), self._innermost(0)
+        if not mine:  # what is stored is a value of the reference, but another one
+            return [(b, a)], self._pair((b, a), (b, a))
         whole = list(zip(mine, theirs, strict=False))
         options = []
         if whole and len(mine) == len(theirs):
             seen = (pair for pair in whole if self.seen[pair[0]] != self.seen[pair[1]])
             options = [(whole, next(seen, whole[0]))]
-        for u, v in itertools.islice(itertools.product(mine, theirs), SWAPS):
+        for u, v in itertools.islice(itertools.product(mine, theirs), PAIRS):
             made = [(t, v) for t in self._above(u, 1, self._kind(v)) if u == b or t != b]
             made += [(u, w) for w in self._above(v, 0, self._kind(u))]
-            options += [([pair], (u, v)) for pair in dict.fromkeys([(u, v), *made])]
+            # what is above v stands for v, the first that the subject lacks
+            options += [([(t, w)], (t, v)) for t, w in dict.fromkeys([(u, v), *made])]
             options.append(([(u, ~v)], (u, v)))
+        for u in mine[:FEW]:
+            options += [([(t, w)], (t, w)) for w in self._inside(u) for t in self._above(u, 1)]
         best, least = None, self._alone(self.key)
         for pairs, named in options[:SWAPS]:
+            if time.monotonic() > self.until:
+                return None
             try:
                 key = self._keys(self._with(pairs)[1])
             except (Collision, LevelsExhausted):
@@ -164,8 +188,16 @@ class _Matching:
         """The operation of a place; alike for sums."""
         return ADD if self.group[place] == 1 else int(self.s.op[place])
 
-    def _above(self, place: int, side: int, kind: int) -> list[int]:
-        """The first few values of a kind and without a partner that hang on a place."""
+    def _inside(self, place: int) -> list[int]:
+        """What a value of the subject is made of, in the reference: it may be one step too many."""
+        parts = self._parts(place)[0]
+        parts = parts[(self.s.op[parts] != CONST) | (parts < self.s.symbols)]
+        there = np.flatnonzero(self.parts_of[0])
+        found = there[np.isin(self.key[there], self.key[parts])]
+        return found[np.unique(self.key[found], return_index=True)[1]].tolist()[:FEW]
+
+    def _above(self, place: int, side: int, kind: int | None = None) -> list[int]:
+        """The first few values (of a kind) without a partner that hang on a place."""
         s = self.s
         hangs = np.zeros(s.size + 1, bool)  # the last is for arguments that are none
         hangs[place] = True
@@ -174,7 +206,7 @@ class _Matching:
             hangs[step] |= hangs[args].any(axis=0)
         found = np.flatnonzero(hangs[:-1] & self.open[side])
         found = np.sort(found[np.unique(self.key[found], return_index=True)[1]])
-        return [p for p in found.tolist() if self._kind(p) == kind][:ABOVE]
+        return [p for p in found.tolist() if kind is None or self._kind(p) == kind][:ABOVE]
 
     def _alone(self, key: Keys) -> int:
         """How many of the subject's values have no partner."""
@@ -202,8 +234,11 @@ class _Matching:
     def _innermost(self, side: int) -> list[int]:
         """Places of one side without a partner all of whose parts have one, in order."""
         s, here, there = self.s, self.parts_of[side], self.parts_of[1 - side]
-        there = there & ~self._grouped(there, int(s.roots[1 - side]))
-        known = np.concatenate([self.key[there], self.minus[there]])
+        if side == 0 or self.whole:
+            there = there & ~self._grouped(there, int(s.roots[1 - side]))
+        known = self.key[there]
+        if not self.signed:
+            known = np.concatenate([known, self.minus[there]])
         open_ = here & ~np.isin(self.key, known)
         open_[s.op == CONST] = False  # and inputs: what is made of them differs, if anything
         inner = open_ & ~self._grouped(here, int(s.roots[side]))
