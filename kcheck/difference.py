@@ -8,7 +8,6 @@ putting the reference's in the place of the subject's makes the outputs equal.
 from __future__ import annotations
 
 import itertools
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,8 +39,10 @@ Keys = NDArray[np.uint64]
 Held = tuple[Places, FieldValue]
 # two primes of 31 bits tell values apart; exp2 in exp2 needs more levels, up to 4
 TRIALS, LEVELS = 2, 3
-# innermost values that are combined, swaps that are tried in a round, seconds in all
-PAIRS, SWAPS, SECONDS = 16, 64, 8.0
+# innermost values that are combined, swaps that are tried in a round
+PAIRS, SWAPS = 16, 64
+# work of all swaps: a step costs as much as so many values (measured)
+WORK, STEP = 1_500_000, 100
 # differences that follow from one another
 ROUNDS = 4
 # what counts as a partner (_Matching: signed, whole), in the order in which it is tried
@@ -81,11 +82,10 @@ def first_difference(close: Contrast, point: Any, seed: int) -> First | None:
     `point`: an input on which the element differs. Of values that differ alike, one that differs
     there is named.
     """
-    until = time.monotonic() + SECONDS
     for attempt in range(2 * LEVELS):
         domain = FieldDomain(seed + attempt, TRIALS, 2 + attempt % LEVELS)
         try:
-            views = (_Matching(close, point, domain, *how, until).first() for how in VIEWS)
+            views = (_Matching(close, point, domain, *how).first() for how in VIEWS)
             return next((found for found in views if found is not None), None)
         except (Collision, LevelsExhausted, OverflowError):
             continue
@@ -105,9 +105,10 @@ class _Matching:
         domain: FieldDomain,
         signed: bool,
         whole: bool,
-        until: float,
     ) -> None:
-        self.close, self.domain, self.until = close, domain, until
+        self.close, self.domain = close, domain
+        cost = close.slice.size + STEP * len(close.slice.steps)
+        self.swaps = max(WORK // len(VIEWS) // cost, 8)
         self.signed, self.whole = signed, whole
         self.s = s = close.slice
         self.seen = close.at(np.arange(s.size), point[:, None])[:, 0]
@@ -170,7 +171,8 @@ class _Matching:
             options += [([(t, w)], (t, w)) for w in self._inside(u) for t in self._above(u, 1)]
         best, least = None, self._alone(self.key)
         for pairs, named in options[:SWAPS]:
-            if time.monotonic() > self.until:
+            self.swaps -= 1
+            if self.swaps < 0:
                 return None
             try:
                 key = self._keys(self._with(pairs)[1])
