@@ -293,7 +293,7 @@ def _decide(question: Question) -> Verdict:
             "levels": run.levels,
             "instructions": [run.reference.instructions, run.subject.instructions],
         },
-        "ledger": tuple(assumptions(question, run, comparisons)),
+        "ledger": assumptions(question, run, comparisons),
     }
     refutation = judge.refutation()
     if refutation is not None:
@@ -372,7 +372,7 @@ def _decide_safety(question: Question) -> Verdict:
     facts: dict[str, Any] = {
         "ctas": len(run.reference.ctas),
         "statistics": {"levels": run.levels, "instructions": [run.reference.instructions]},
-        "ledger": tuple(assumptions(question, run, comparisons)),
+        "ledger": assumptions(question, run, comparisons),
     }
     found = judge.refutation()
     if found is not None:

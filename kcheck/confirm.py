@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -13,8 +14,10 @@ from kcheck.launch import Launch
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.machine import Fault
 from kcheck.semantics.slow import UNDEF, UNWRITTEN, Enclosure, Exact, Real, SlowResult, Unevaluated
+from kcheck.semantics.slow.conflicts import Race
+from kcheck.semantics.slow.origins import origin
 from kcheck.verdict import Finding, Location
-from kcheck.witness import Subject, slow_run, unknown_inputs, writers
+from kcheck.witness import Subject, slow_machine, unknown_inputs, writers
 
 # inputs that are tried before a defect counts as not confirmed
 TRIES = 3
@@ -50,6 +53,8 @@ class SlowRuns:
     def __init__(self, side: Subject, seed: int, races: bool = False) -> None:
         self.side, self.seed, self.races = side, seed, races
         self._made: dict[tuple[int, ...], list[SlowResult | None]] = {}
+        # by CTAs: races seen before a run had to stop
+        self.cut_short: dict[tuple[int, ...], list[Race]] = {}
 
     def of(self, ctas: list[int], tries: int = TRIES) -> Iterator[SlowResult]:
         """The runs of these CTAs that come to an end, made as they are asked for."""
@@ -64,10 +69,11 @@ class SlowRuns:
 
     def _run(self, inputs: dict[str, Any], ctas: list[int]) -> SlowResult | None:
         for kind in (Exact, Enclosure) if self.side.rational else (Enclosure,):
+            machine = slow_machine(self.side, inputs, kind, ctas, races=self.races)
             try:
-                return slow_run(self.side, inputs, kind, ctas, races=self.races)
+                return machine.run()
             except Unevaluated:
-                continue
+                self.cut_short.setdefault(tuple(ctas), []).extend(machine.races)
         return None
 
 
@@ -86,6 +92,27 @@ def confirm_fault(runs: SlowRuns, fault: Fault) -> bool | None:
             return True
     # that a predicate held on none of the inputs that were tried contradicts nothing
     return None if fault.conditional else answer
+
+
+def with_origin(
+    side: Subject,
+    finding: Finding,
+    at: int,
+    who: tuple[tuple[int, int, int], tuple[int, int, int]],
+    seed: int,
+) -> Finding:
+    """The finding, and the load that the undefined value came from.
+
+    `at`: the instruction that uses the value, `who`: its CTA and thread.
+    """
+    _, inputs = next(draws(unknown_inputs(side), seed))
+    machine = slow_machine(side, inputs, Enclosure, [flat(who[0], side.launch)])
+    made = origin(machine, *who, at)
+    if made is None:
+        return finding
+    place = location(side.kernel, made, who[1], who[0])
+    message = f"{finding.message}, by the value that line {place.line} got"
+    return replace(finding, message=message, locations=(*finding.locations, place))
 
 
 def last_writer(

@@ -17,6 +17,7 @@ from kcheck.confirm import (
     last_writer,
     location,
     to_watch,
+    with_origin,
 )
 from kcheck.contrast import Contrast
 from kcheck.difference import first_difference
@@ -150,7 +151,11 @@ class Judge:
         for name, side, run in self.sides:
             for fault in run.faults:
                 finding = fault_finding(side, name, fault)
-                out.append((finding, confirm_fault(self.slow[name], fault)))
+                sure = confirm_fault(self.slow[name], fault)
+                if sure and fault.reason.startswith("undefined."):
+                    who = fault.cta, fault.thread
+                    finding = with_origin(side, finding, fault.at, who, self.question.seed)
+                out.append((finding, sure))
         return out
 
     def _races(self) -> list[tuple[Finding, bool | None]]:
@@ -158,8 +163,8 @@ class Judge:
         out = []
         for name, side, run in self.sides:
             for race in sorted(run.races, key=lambda r: -r.count):
-                finding = race_finding(side, name, race)
-                out.append((finding, confirm_race(self.slow[name], race, self.question.strict)))
+                sure, seen = confirm_race(self.slow[name], race, self.question.strict)
+                out.append((race_finding(side, name, race, seen), sure))
         return out
 
     # values that are no numbers
@@ -202,7 +207,12 @@ class Judge:
             "value.nan": "is not a number",
         }[reason]
         message = f"{where} {what}"
-        return Finding(reason, message, name, tuple(places), int(flags.sum())), sure
+        finding = Finding(reason, message, name, tuple(places), int(flags.sum()))
+        if sure and special is None and writing:
+            cta, (by, thread) = min(writing.items())
+            who = unflatten(cta, side.launch.grid), thread
+            finding = with_origin(side, finding, by, who, question.seed)
+        return finding, sure
 
     # elements that one side leaves alone
 

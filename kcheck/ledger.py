@@ -21,8 +21,14 @@ DOMAINS = {
 
 def assumptions(
     question: Question, run: FieldRun, comparisons: dict[str, Comparison]
+) -> tuple[str, ...]:
+    """One line each; what both sides assume is said once."""
+    return tuple(dict.fromkeys(_assumptions(question, run, comparisons)))
+
+
+def _assumptions(
+    question: Question, run: FieldRun, comparisons: dict[str, Comparison]
 ) -> Iterator[str]:
-    """One line each."""
     sides = (question.reference, question.subject)
     if not question.safety:
         yield "race freedom NOT CHECKED (--no-safety)"

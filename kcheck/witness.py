@@ -148,6 +148,18 @@ def slow_run(
     *,
     races: bool = False,
 ) -> SlowResult:
+    """What the slow evaluator leaves."""
+    return slow_machine(side, inputs, numbers, ctas, races=races).run()
+
+
+def slow_machine(
+    side: Subject,
+    inputs: dict[str, Any],
+    numbers: Any,
+    ctas: list[int],
+    *,
+    races: bool = False,
+) -> SlowMachine:
     """The slow evaluator on these inputs; integer buffers take theirs from the launch."""
     mine = {p.name for p in side.launch.params}
     given = {name: values.tolist() for name, values in inputs.items() if name in mine}
@@ -155,7 +167,7 @@ def slow_run(
         tensor = side.launch.buffers.get(name)
         if tensor is not None and tensor.dtype not in FLOATS:
             given[name] = [int(v) for v in given[name]]
-    return SlowMachine(side.kernel, side.launch, given, numbers, ctas=ctas, races=races).run()
+    return SlowMachine(side.kernel, side.launch, given, numbers, ctas=ctas, races=races)
 
 
 def renamed(launch: Launch, names: dict[str, str]) -> Launch:

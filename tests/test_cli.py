@@ -70,6 +70,7 @@ def ptx(tmp_path: Path) -> str:
 def test_options_reach_the_check(fake: Fake, ptx: str, tmp_path: Path) -> None:
     options = f"--launch {ptx} --subject-launch {ptx} --kernel k --subject-kernel s --cta 3"
     options += f" --map A=x,B=y --map C=z --seed 7 --no-safety --witness-dir {tmp_path}"
+    options += " --engine term"
     assert main(["equiv", ptx, ptx, *options.split()]) == 0
     path = Path(ptx)
     assert callable(fake.arguments.pop("progress"))
@@ -85,6 +86,7 @@ def test_options_reach_the_check(fake: Fake, ptx: str, tmp_path: Path) -> None:
         "seed": 7,
         "safety": False,
         "strict": False,
+        "engine": "term",
         "witness_dir": tmp_path,
     }
 

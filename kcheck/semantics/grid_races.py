@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kcheck.semantics.regions import Region
-from kcheck.semantics.shadow import MANY_CTAS, NO_CTA, Shadow, event, parts
+from kcheck.semantics.shadow import NO_CTA, Shadow, event, parts
 from kcheck.semantics.values import Array, Bool
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ class GridRaces:
             bad &= ~exempt
         if not bad.any():
             return
-        known = shadow.of_another(against, cells, mine)
+        known = shadow.of_another(against, cells, mine, access.op)
+        if not (bad & (known > 0)).any():  # of many operations not all are kept
+            known = shadow.of_another(against, cells, mine)
         i = int((bad & (known > 0)).argmax())
         other, at, thread = parts(int(known.reshape(-1)[i]))
         self._report("race.global", at, (thread, other), access, i, int(bad.sum()))
@@ -47,13 +49,16 @@ class GridRaces:
 
     def short_scope(self, access: Access) -> None:
         """CTAs of this batch that update one cell together, in a scope that covers only one."""
-        bad = access.shadow.owners[WRITE][access.cells] == MANY_CTAS
+        cells, races = access.cells.reshape(-1), self.races
+        lanes = np.broadcast_to(access.lanes, access.cells.shape).reshape(-1)
+        order = np.lexsort((lanes, cells))
+        cells, lanes = cells[order], lanes[order]
+        bad = (cells[1:] == cells[:-1]) & (races.serial[lanes[1:]] != races.serial[lanes[:-1]])
         if bad.any():
-            cell = access.cells[bad][0]
-            lanes = np.broadcast_to(access.lanes, access.cells.shape)[access.cells == cell]
-            races, count = self.races, int(bad.sum())
-            who = races.who(int(lanes[0])), races.who(int(lanes[-1]))
-            races.report("race.global", access.at, access.at, *who, access, int(cell), count)
+            i = int(bad.argmax())
+            who = races.who(int(lanes[i])), races.who(int(lanes[i + 1]))
+            count = int(bad.sum())
+            races.report("race.global", access.at, access.at, *who, access, int(cells[i]), count)
 
     def _event(self, access: Access) -> Array:
         races, lanes = self.races, access.lanes

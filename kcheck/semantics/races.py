@@ -116,14 +116,21 @@ class Races:
         `pledged`: per CTA what others released to the barrier.
         """
         self._synced(ctas[self.machine.cta_of] & self.machine.alive)
-        if self.left.any():
+        if self.left.any() or self.gone:
             self._keep_gone(ctas, pledged or {})
         self.clocks.end_epoch(ctas)
-        self.pledged = {key: row for key, row in self.pledged.items() if not ctas[key[0]]}
+        self.pledged = {key: self._still_due(key[0], row) for key, row in self.pledged.items()}
         self.generations.forget(ctas)
         if ctas.all():
             self.log.clear()
         self._renew()
+
+    def _still_due(self, cta: int, row: Array) -> Array:
+        """What `bar.arrive` released and nobody waited for yet: the barrier that ends the epoch
+        ordered it, but for what threads did that left.
+        """
+        alive = self.machine.alive.reshape(len(self.machine.ctas), -1)[cta]
+        return np.where(alive, 0, row)
 
     def _synced(self, lanes: Bool) -> None:
         """These lanes passed a barrier: the one where they wait, or that of this instruction."""
@@ -194,17 +201,20 @@ class Races:
 
     def _keep_gone(self, ctas: Bool, pledged: dict[int, Array]) -> None:
         """Keep what threads that left did and nobody who is left knows of."""
-        leaving = self.left & ctas[self.machine.cta_of]
+        ending = ctas[self.machine.cta_of]
         known = self.clocks.known_by(self.machine.alive, pledged)
-        for access in self.log:
+        kept = []
+        for access in (*self.gone, *self.log):
             lanes = access.lanes
-            stay = leaving[lanes] & (access.base[lanes] == self.base[lanes])
+            stay = self.left[lanes] & ending[lanes] & (access.base[lanes] == self.base[lanes])
+            stay |= any(access is gone for gone in self.gone)
             if known is not None:
-                stay &= known[lanes] < access.own[lanes]
+                stay &= ~ending[lanes] | (known[lanes] < access.own[lanes])
             if stay.any():
                 cells = np.atleast_2d(access.cells)[:, stay]
-                self.gone.append(replace(access, cells=cells, lanes=lanes[stay]))
-        self.left = self.left & ~leaving
+                kept.append(replace(access, cells=cells, lanes=lanes[stay]))
+        self.gone = kept
+        self.left = self.left & ~ending
 
     # accesses
 
@@ -364,8 +374,7 @@ class Races:
         live = current | any(earlier is gone for gone in self.gone)
         unordered = (me != other) & live & (self.serial[me] == self.serial[other])
         if self.clocks.partial.any():
-            known = self.clocks.ordered(me, other, earlier.own[other])
-            unordered &= ~(known & current)
+            unordered &= ~self.clocks.ordered(me, other, earlier.own[other])
         if unordered.any():
             access.shadow.mark(theirs[which[unordered]])
             i = int(unordered.argmax())

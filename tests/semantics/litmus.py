@@ -93,6 +93,22 @@ def _exchange(name: str, between: str, distance: int, racy: bool, threads: int =
     return Litmus(name, body, (LOADED,) if racy else (), threads)
 
 
+# warp 1 stores, arrives at barrier 1 and leaves; all others meet; warp 0 waits at barrier 1
+_PLEDGE = """
+setp.eq.u32 p, w, 1;
+@p st.shared.u32 [s], i; // A
+@p bar.arrive 1, 64;
+{0}
+@p ret;
+bar.sync 0;
+setp.eq.u32 p, w, 0;
+@p bar.sync 1, 64;
+setp.eq.u32 q, w, 0;
+@!q ret;
+mov.u32 s, t; add.u32 r, l, 32; mad.lo.u32 s, r, 4, s;
+ld.shared.u32 r, [s]; // B
+st.global.u32 [x], r;
+"""
 BARRIERS = [
     _exchange("nothing between", "", 1, True),
     _exchange("full barrier", "bar.sync 0;", 33, False),
@@ -145,6 +161,37 @@ BARRIERS = [
     Litmus(
         "early return before the store",
         "setp.ge.u32 p, i, 32;\n@p ret;\n" + STORE + "bar.warp.sync -1;\n" + OTHER.format(1),
+    ),
+    Litmus("left behind a barrier that it came to", _PLEDGE.format(""), (), 96),
+    Litmus(
+        "left behind a barrier that it came to, before the store",
+        _PLEDGE.format("@p st.shared.u32 [s], 5; // C"),
+        ("race.read-write BC",),
+        96,
+    ),
+    Litmus(
+        "left behind a barrier that it came to, others do not wait",
+        _PLEDGE.format("").replace("setp.eq.u32 p, w, 0;", "setp.eq.u32 p, w, 2;"),
+        (LOADED,),
+        96,
+    ),
+    Litmus(
+        "left behind a barrier that it came to, passed on by the next",
+        _PLEDGE.format("").replace("setp.eq.u32 q, w, 0;", "bar.sync 0;\nsetp.eq.u32 q, w, 2;"),
+        (),
+        96,
+    ),
+    Litmus(
+        "left behind a barrier that it came to, not passed on",
+        _PLEDGE.format("").replace("setp.eq.u32 q, w, 0;", "setp.eq.u32 q, w, 2;"),
+        (LOADED,),
+        96,
+    ),
+    Litmus(
+        "left behind a barrier that it came to, two barriers ago",
+        _PLEDGE.format("").replace("bar.sync 0;", "bar.sync 0;\nbar.sync 0;\n"),
+        (),
+        96,
     ),
     Litmus(
         "updates by threads that left",
@@ -243,6 +290,16 @@ NAMED = [
         bra E;
         P: bar.arrive 1, 64;
         E: bar.sync 1, 64; // B
+        """,
+        ("race.barrier-pairing AB",),
+    ),
+    Litmus(
+        "a warp twice at a barrier, then another",
+        """
+        setp.eq.u32 p, w, 1;
+        @p bar.sync 1, 32;
+        @p bar.sync 1, 32; // A
+        @!p bar.sync 1, 32; // B
         """,
         ("race.barrier-pairing AB",),
     ),
@@ -387,6 +444,11 @@ LANES = [
         ("race.read-write AB",),
     ),
 ]
+# p: thread 0 of CTA 0, q: thread 0 of any other CTA
+_OF_CTA_0 = """
+setp.eq.u32 p, i, 0; setp.eq.u32 q, c, 0; and.pred p, p, q;
+setp.ne.u32 q, c, 0; @q setp.eq.u32 q, i, 0;
+"""
 GRID = [
     Litmus("own elements", "st.global.u32 [x], i;", ctas=3),
     Litmus("one element of all CTAs", _SAME + "st.global.u32 [x], c; // A", ("race.global AA",),
@@ -409,6 +471,27 @@ GRID = [
         bar.sync 0;
         @!q red.global.add.u32 [O], 1; // B
         """,
+        ("race.global AB",),
+        ctas=2,
+    ),
+    Litmus(
+        "two operations of one CTA, the second of another",
+        _OF_CTA_0 + "@p red.global.add.u32 [O], 1; // A\n@p red.global.max.u32 [O], 1; // B\n"
+        "@q red.global.max.u32 [O], 2; // C",
+        ("race.global AC",),
+        ctas=2,
+    ),
+    Litmus(
+        "two operations of one CTA, the first of another",
+        _OF_CTA_0 + "@p red.global.add.u32 [O], 1; // A\n@p red.global.max.u32 [O], 1; // B\n"
+        "@q red.global.add.u32 [O], 2; // C",
+        ("race.global BC",),
+        ctas=2,
+    ),
+    Litmus(
+        "one operation twice in one CTA's scope after another CTA's",
+        _OF_CTA_0 + "@p red.global.add.u32 [O], 1; // A\nsetp.ne.u32 q, c, 0;\n"
+        "@q red.relaxed.cta.global.add.u32 [O], 1; // B",
         ("race.global AB",),
         ctas=2,
     ),

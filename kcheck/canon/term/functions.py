@@ -75,6 +75,15 @@ class Functions:
             self._memo[key] = self.lifted(f, poly)
         return self._memo[key]
 
+    def inverse(self, poly: int) -> int:
+        """1/s; ZeroDivisionError where s is 0 in some case."""
+        return self._once("inverse", poly, self._inverse)
+
+    def _inverse(self, poly: int) -> int:
+        if poly == 0:
+            raise ZeroDivisionError("a divisor is zero")
+        return self.a.poly([self.a.power(self.a.lazy(poly), -1)])
+
     # exponentials and logarithms
 
     def exp2(self, poly: int) -> int:
@@ -308,10 +317,7 @@ class Functions:
         a = self.a
         best: dict[int, tuple[Fraction, int]] = {}
         for poly in polys:
-            c, p, x = a.polys[poly]
-            rest, value = poly, Fraction(0)
-            if c.size and p[0] == 0 and x[0] == 0:  # a number sorts first (but for negative keys)
-                rest, value = a.intern(c[1:], p[1:], x[1:]), a.q.values[int(c[0])]
+            rest, value = a.apart(poly)
             if rest not in best or best[rest][0] < value:
                 best[rest] = value, poly
         return {poly for _, poly in best.values()}

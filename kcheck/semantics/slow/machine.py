@@ -134,16 +134,21 @@ class SlowMachine:
             for name, (tensor, region) in self.context.layout.tensors.items()
             if tensor.role != "in"
         }
-        findings = self.context.findings
-        monitor = self.context.monitor
+        findings, monitor = self.context.findings, self.context.monitor
         return SlowResult(
             outputs,
             findings.kept,
             findings.seen,
             self.budget - self.context.left,
-            list(monitor.races.values()) if monitor else [],
+            self.races,
             monitor.same if monitor else {},
         )
+
+    @property
+    def races(self) -> list[Race]:
+        """The races seen so far, one entry per two instructions and reason."""
+        monitor = self.context.monitor
+        return list(monitor.races.values()) if monitor else []
 
     def _output(self, tensor: Tensor, region: Region) -> list[Output]:
         count = tensor.elements
