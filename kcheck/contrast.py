@@ -26,7 +26,7 @@ from kcheck.verdict import element as shown
 from kcheck.witness import Subject, Writers
 
 # operations of the CTAs that write an element, and of the element itself, that are looked at
-ROWS, PLACES = 1 << 24, 1 << 20
+ROWS, PLACES = 1 << 25, 1 << 20
 # values that are computed at once
 AT_ONCE = 1 << 21
 

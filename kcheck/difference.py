@@ -32,6 +32,7 @@ from kcheck.canon.term.dag import (
     SUB,
 )
 from kcheck.canon.term.slice import ARITY
+from kcheck.canon.term.wholes import MAXIMUM, PRODUCT, SUM, Wholes
 from kcheck.contrast import Contrast
 
 Places = NDArray[np.int64]
@@ -51,12 +52,8 @@ VIEWS = ((True, True), (True, False), (False, True))
 ABOVE = 4
 # parts of a sum that are written out
 FEW = 3
-# parts of one sum, product or maximum
-PARTS = 1 << 14
-# operations whose order and grouping mean nothing
-SUMS = (ADD, SUB, NEG)
 _SIGN = {ADD: " + ", SUB: " - ", MUL: " * ", DIV: " / "}
-_WHOLE = {1: "a sum of", 2: "a product of", 3: "the maximum of"}
+_WHOLE = {SUM: "a sum of", PRODUCT: "a product of", MAXIMUM: "the maximum of"}
 _NAME = {EXP2: "exp2", MAX: "max", LESS: "positive", SAME: "zero", SELECT: "select", NEG: "-"}
 
 
@@ -114,8 +111,7 @@ class _Matching:
         self.seen = close.at(np.arange(s.size), point[:, None])[:, 0]
         self.symbols = domain.input("inputs", max(s.symbols, 1))[: s.symbols].reshape((-1, 1))
         self.parts_of = [s.reach(root) for root in s.roots.tolist()]
-        # 1 for sums, 2 for products, 3 for maxima, 0 for the rest
-        self.group = np.select([np.isin(s.op, SUMS), s.op == MUL, s.op == MAX], [1, 2, 3], 0)
+        self.wholes = Wholes(s)
         # values without a partner, by side
         self.open: list[NDArray[np.bool_]] = [np.zeros(s.size, bool)] * 2
         self._take([], s.replay(domain, self.symbols, 1))
@@ -156,6 +152,8 @@ class _Matching:
         mine, theirs = self._innermost(1), self._innermost(0)
         if not mine:  # what is stored is a value of the reference, but another one
             return [(b, a)], self._pair((b, a), (b, a))
+        if self.fixed and len(mine) > 1:  # whole outputs explain nothing while others differ
+            mine = [u for u in mine if u != b]
         whole = list(zip(mine, theirs, strict=False))
         options = []
         if whole and len(mine) == len(theirs):
@@ -188,11 +186,11 @@ class _Matching:
 
     def _kind(self, place: int) -> int:
         """The operation of a place; alike for sums."""
-        return ADD if self.group[place] == 1 else int(self.s.op[place])
+        return ADD if self._sum(place) else int(self.s.op[place])
 
     def _inside(self, place: int) -> list[int]:
         """What a value of the subject is made of, in the reference: it may be one step too many."""
-        parts = self._parts(place)[0]
+        parts = self.wholes.parts(place)[0]
         parts = parts[(self.s.op[parts] != CONST) | (parts < self.s.symbols)]
         there = np.flatnonzero(self.parts_of[0])
         found = there[np.isin(self.key[there], self.key[parts])]
@@ -237,68 +235,26 @@ class _Matching:
         """Places of one side without a partner all of whose parts have one, in order."""
         s, here, there = self.s, self.parts_of[side], self.parts_of[1 - side]
         if side == 0 or self.whole:
-            there = there & ~self._grouped(there, int(s.roots[1 - side]))
+            there = there & ~self.wholes.inside(there, int(s.roots[1 - side]))
         known = self.key[there]
         if not self.signed:
             known = np.concatenate([known, self.minus[there]])
         open_ = here & ~np.isin(self.key, known)
         open_[s.op == CONST] = False  # and inputs: what is made of them differs, if anything
-        inner = open_ & ~self._grouped(here, int(s.roots[side]))
+        inner = open_ & ~self.wholes.inside(here, int(s.roots[side]))
         self.open[side] = inner
         # one place of each value
         places = np.flatnonzero(inner)
         places = np.sort(places[np.unique(self.key[places], return_index=True)[1]])
-        return [p for p in places.tolist() if not open_[self._parts(p)[0]].any()]
-
-    def _grouped(self, here: Any, root: int) -> NDArray[np.bool_]:
-        """Places that only pass into a larger sum, product or maximum of their kind."""
-        s = self.s
-        outside = np.zeros(s.size, bool)
-        outside[root] = True
-        users = np.flatnonzero(here)
-        users = users[users >= s.symbols]
-        for i in range(3):
-            arg = s.args[i, users]
-            valid = (arg >= 0) & ((i == 0) | (s.op[users] != ATOM)) & (s.op[users] != CONST)
-            alike = self.group[users] == self.group[np.maximum(arg, 0)]
-            outside[arg[valid & ~(alike & (self.group[users] > 0))]] = True
-        return ~outside & (self.group > 0)
-
-    def _parts(self, place: int) -> tuple[Places, Places, Places]:
-        """What a place is made of, as a whole: parts, their signs, and where each joins."""
-        s = self.s
-        kind = self.group[place]
-        none = np.zeros(0, np.int64)
-        found = [(none, none, none)]
-        front, sign, join = np.array([place]), np.ones(1, np.int64), np.array([place])
-        size, first = 0, True
-        while front.size:
-            inner = (self.group[front] == kind) & (kind > 0) & (front >= s.symbols)
-            if first:
-                inner[:] = True
-            found.append((front[~inner], sign[~inner], join[~inner]))
-            at, signs = front[inner], sign[inner]
-            size += at.size
-            if size > PARTS:
-                raise OverflowError("too many parts")
-            columns = []
-            for i in range(3):
-                has = (i < ARITY[s.op[at]]) & (s.args[i, at] >= 0)
-                turned = ((s.op[at] == SUB) & (i == 1)) | (s.op[at] == NEG)
-                signs_i = np.where(turned & (kind == 1), -signs, signs)
-                columns.append((s.args[i, at][has], signs_i[has], at[has]))
-            front, sign, join = (np.concatenate([c[k] for c in columns]) for k in range(3))
-            first = False
-        parts, signs, joins = (np.concatenate([f[k] for f in found]) for k in range(3))
-        order = joins.argsort(kind="stable")
-        return parts[order], signs[order], joins[order]
+        return [p for p in places.tolist() if not open_[self.wholes.parts(p)[0]].any()]
 
     # in words
 
     def _pair(self, named: tuple[int, int], swapped: tuple[int, int]) -> First:
         """The values, or of two sums or maxima the parts that only one of them has."""
-        u, v = swapped if self.group[swapped[0]] in (1, 3) else named
-        if self.group[u] == self.group[v] and self.group[u] in (1, 3):
+        u, v = swapped
+        group = self.wholes.group
+        if group[u] == group[v] and group[u] in (SUM, MAXIMUM):
             more, less = self._odd(u, v), self._odd(v, u)
             return First(
                 less or Origin(int(self.close.made[v]), self._formula(v)),
@@ -308,27 +264,31 @@ class _Matching:
         return First(self._origin(v), self._origin(u))
 
     def _odd(self, u: int, v: int) -> Origin | None:
-        """The first part of a sum `u` that `v` lacks, or has less often; of a maximum too."""
-        theirs: dict[int, int] = {}
-        parts, signs, _ = self._parts(v)
+        """What a sum `u` has and `v` lacks, or has less often; of a maximum too."""
+        counts: dict[int, int] = {}
+        parts, signs, _ = self.wholes.parts(v)
         for k in self._signed(parts, signs).tolist():
-            theirs[k] = theirs.get(k, 0) + 1
-        parts, signs, joins = self._parts(u)
-        odd = []
-        for i, k in enumerate(self._signed(parts, signs).tolist()):
-            theirs[k] = theirs.get(k, 0) - 1
-            if theirs[k] < 0 and k:
-                odd.append(i)
-        if not odd:
+            counts[k] = counts.get(k, 0) + 1
+        parts, signs, _ = self.wholes.parts(u)
+        keys = self._signed(parts, signs).tolist()
+        for k in keys:
+            counts[k] = counts.get(k, 0) - 1
+        terms = zip(parts.tolist(), signs.tolist(), keys, strict=True)
+        odd = frozenset((part, sign) for part, sign, k in terms if k and counts[k] < 0)
+        found = self.wholes.alike(u, odd)
+        if not found:
             return None
-        i = next((i for i in odd if self.seen[parts[i]]), odd[0])
-        text = self._formula(int(parts[i]))
-        sign = "+" if signs[i] > 0 else "-"
-        text = f"... {sign} {text}" if self.group[u] == 1 else f"max(..., {text})"
-        return Origin(int(self.close.made[joins[i]]), text)
+        seen = (part for part in found if self.seen[part[0]])
+        part, sign, join = next(seen, found[0])
+        text = self._formula(part)
+        text = f"... {'+' if sign > 0 else '-'} {text}" if self._sum(u) else f"max(..., {text})"
+        return Origin(int(self.close.made[join]), text)
 
     def _signed(self, parts: Places, signs: Places) -> Keys:
         return np.where(signs > 0, self.key[parts], self.minus[parts])
+
+    def _sum(self, place: int) -> bool:
+        return bool(self.wholes.group[place] == SUM)
 
     def _origin(self, place: int) -> Origin:
         at = int(self.close.made[place]) if place >= self.s.symbols else -1
@@ -345,9 +305,9 @@ class _Matching:
             return str(value) if value.denominator == 1 else f"{float(value):.6g}"
         if depth == 0:
             return "..."
-        kind = int(self.group[place])
+        kind = int(self.wholes.group[place])
         if kind:
-            n = self._parts(place)[0].size
+            n = self.wholes.parts(place)[0].size
             if n > FEW:
                 return f"{_WHOLE[kind]} {n} values"
         args = s.args[: int(ARITY[op]), place].tolist()

@@ -40,7 +40,7 @@ def test_loads_past_the_end() -> None:
 # defect -> reference, entries of the input, lines of the first difference (subject, reference)
 VALUES = {
     # padding lanes add mean^2 to the variance
-    "layernorm_tail/BAD_varmask": ("two_w4", 3, (146, 194)),
+    "layernorm_tail/BAD_varmask": ("two_w4", 3, (152, 194)),
     # the mean is divided by the block's size
     "layernorm_tail/BAD_meanblock": ("two_w4", 2, (138, 134)),
     # padding lanes take part in the maximum
