@@ -242,3 +242,20 @@ def test_decoding(tmp_path: Path) -> None:
     subprocess.run(command, cwd=tmp_path, check=True)
     done = subprocess.run([tmp_path / "x"], capture_output=True, text=True, check=True)
     assert np.array_equal([float(x) for x in done.stdout.split()], wanted, equal_nan=True)
+
+
+def test_an_input_of_the_subject_alone(tmp_path: Path) -> None:
+    """It keeps apart from the reference's of the same name, in the files too."""
+    x, y, z = symbol("x", "f32", 32), symbol("y", "f32", 32), out("z", "f32", 32)
+    body = "ld.global.f32 %f1, [%x]; ld.global.f32 %f2, [%y]; sub.f32 %f3, %f1, %f2;"
+    ptx = entry(f"{body} st.global.f32 [%z], %f3;", (x, y, z))
+    verdict = equivalent(
+        ptx, ptx, launch=launch_of((x, y, z)), mapping={"x": "y", "y": "x"}, safety=False,
+        seed=1, witness_dir=tmp_path,
+    )  # fmt: skip
+    witness = verdict.witness
+    assert witness is not None
+    done = run_snippet(witness.scripts[0])
+    values = [float(line.split()[2]) for line in done.stdout.splitlines()]
+    assert values == [witness.reference[0], witness.subject[0]]
+    assert (done.returncode, done.stderr) == (1, "")
