@@ -17,11 +17,14 @@ from kcheck.launch_file import load_launch
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.lower import lower
 from kcheck.ptx_frontend.parser import parse_file
+from kcheck.semantics.accesses import Access
 from kcheck.semantics.barriers import NONE
 from kcheck.semantics.builders import BUILDERS
+from kcheck.semantics.copies import Copies
 from kcheck.semantics.decode import decode
 from kcheck.semantics.machine import Machine
-from kcheck.semantics.races import WARP, WRITE, Access, Races
+from kcheck.semantics.race_reports import WRITE
+from kcheck.semantics.races import WARP, Races
 from kcheck.semantics.regions import Region
 from kcheck.semantics.shadow import Shadow
 from kcheck.semantics.symbolic import guarded_symbolically
@@ -62,6 +65,7 @@ class Trace(Races):
         self.stretch = np.zeros(self.machine.lanes, np.int64)
         self.phase = np.zeros(self.machine.lanes, np.int64)
         super().begin()
+        self.copies = _TracedCopies(self)
 
     def end_epoch(self, ctas: Bool, pledged: dict[int, Array] | None = None) -> None:
         self._pass(ctas[self.machine.cta_of] & self.machine.alive)
@@ -71,11 +75,6 @@ class Trace(Races):
         if self.narrow:
             self._pass(lanes)
         super().warps_meet(lanes)
-
-    def completed(self, access: Access, done: Bool) -> None:
-        if self.machine.at == self.watched:
-            self.seen[-1].completed += int(done.sum())
-        super().completed(access, done)
 
     def _pass(self, lanes: Bool) -> None:
         waits = self.machine.barriers
@@ -96,6 +95,17 @@ class Trace(Races):
         place = np.full_like(wide, memory), warp, self.stretch[wide], cells.reshape(-1)
         self.seen[-1].rows.append(np.stack([*place, self.phase[wide], wide, writes]))
         return made
+
+
+class _TracedCopies(Copies):
+    def __init__(self, trace: Trace) -> None:
+        super().__init__(trace)
+        self.trace = trace
+
+    def completed(self, access: Access, done: Bool) -> None:
+        if self.trace.machine.at == self.trace.watched:
+            self.trace.seen[-1].completed += int(done.sum())
+        super().completed(access, done)
 
 
 def trace(kernel: Kernel, path: Path, at: int) -> list[Seen]:

@@ -116,6 +116,22 @@ def grids(data: Path) -> list[str]:
     ]
 
 
+def exact(data: Path) -> list[str]:
+    """Exact proofs beside identity testing of the same."""
+    a, b = KERNELS / "attention_rows.ptx", KERNELS / "attention_mma.ptx"
+    c, d = KERNELS / "gemm_fma.ptx", KERNELS / "gemm_mma.ptx"
+    launches = [KERNELS / f"gemm_{k}.k4096.launch.yaml" for k in ("fma", "mma")]
+    options = ("--launch", launches[0], "--subject-launch", launches[1])
+    attention = "attention, 16 queries, 512 keys, head 64: rows against online softmax by mma"
+    gemm = "GEMM, a 64 x 64 tile, K = 4096: fma against mma.sync"
+    engine = {"term": "20 s, 2000 MB", "field": "5 s"}
+    return [
+        *HEAD,
+        *(row(f"{attention}, {e}", a, b, "--engine", e, target=t) for e, t in engine.items()),
+        *(row(f"{gemm}, {e}", c, d, *options, "--engine", e, target=t) for e, t in engine.items()),
+    ]
+
+
 def instructions(data: Path) -> list[str]:
     """Time per vector instruction."""
     heads = [f"{n} lanes, {levels} level{'s'[: levels > 1]}" for levels in (1, 2) for n in LANES]
@@ -218,6 +234,7 @@ PARTS: dict[str, tuple[str, Callable[[Path], list[str]]]] = {
     "pair": ("A pair from a compiler", pair),
     "long": ("A long inner product", long),
     "grids": ("Large grids", grids),
+    "exact": ("Exact proofs", exact),
     "safety": ("Races on and off", safety),
     "instructions": ("Instructions", instructions),
     "profile": ("Profile", profile),

@@ -14,16 +14,17 @@ from kcheck.canon.enclosure import EnclosureDomain
 from kcheck.canon.ieee.engine import Ieee, values
 from kcheck.canon.interval import Ends
 from kcheck.canon.real import Reals
-from kcheck.canon.term.dag import TracedDag
+from kcheck.canon.term.dag import BudgetSpent, TracedDag
 from kcheck.canon.term.domain import TermDomain
 from kcheck.canon.term.slice import Slice, slice_of
-from kcheck.launch import FLOATS, Tensor
+from kcheck.launch import FLOATS, Launch
 from kcheck.outputs import read_output
+from kcheck.preconditions import kept
 from kcheck.semantics.execution import Refused, execute
 from kcheck.semantics.machine import BudgetError
 from kcheck.semantics.values import Unsupported
 from kcheck.verdict import element as shown
-from kcheck.witness import Subject, Writers
+from kcheck.witness import Subject, Writers, integers, together, with_integers
 
 # operations of the CTAs that write an element, and of the element itself, that are looked at
 ROWS, PLACES = 1 << 25, 1 << 20
@@ -36,34 +37,44 @@ class Contrast:
     """What one element is in the reference (root 0) and in the subject (root 1).
 
     `made`: the instruction that made each place, -1 for symbols and constants that none made.
-    `formats`: dtypes of each input. `tensors`: by input name.
+    `formats`: dtypes of each input. `launches`: of both sides. `given`: the input that it was made
+    on; its integers decide addresses, so they stay as they are.
     """
 
     slice: Slice
     made: NDArray[np.int64]
     formats: dict[str, set[str]]
-    tensors: Mapping[str, Tensor]
+    launches: tuple[Launch, ...]
+    given: Mapping[str, Any]
 
     def symbol(self, i: int) -> str:
         """`A[0,3]`."""
         name, at = self.slice.names[i]
-        tensor = self.tensors.get(name)
-        return name if tensor is None else shown(name, tensor.index(at))
+        for launch in self.launches:
+            if name in launch.buffers:
+                return shown(name, launch.buffers[name].index(at))
+        return name
 
     def point(self, inputs: Mapping[str, Any]) -> NDArray[np.float64]:
         """The numbers of the symbols in arrays by input name."""
         names = self.slice.names
         return np.array([float(inputs[name][i]) for name, i in names], np.float64)
 
-    def inputs(self, point: NDArray[np.float64], sizes: Mapping[str, int]) -> dict[str, Any]:
-        """Arrays by input name; what is no symbol here is 0."""
-        arrays = {name: np.zeros(n) for name, n in sizes.items()}
+    def inputs(self, point: NDArray[np.float64]) -> dict[str, Any]:
+        """Arrays by input name; what is no symbol here is 0, or what the user promises of it."""
+        fixed = {name for launch in self.launches for name in integers(launch, self.given)}
+        arrays = {
+            name: values if name in fixed else np.zeros(np.size(values))
+            for name, values in self.given.items()
+        }
         for (name, i), value in zip(self.slice.names, point.tolist(), strict=True):
             arrays[name][i] = value
-        return arrays
+        return kept(arrays, *self.launches)
 
     def rounded(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Numbers (symbols, n) as the formats of their inputs hold them; 0 where none does."""
+        """Numbers (symbols, n) as the formats of their inputs hold them, 0 where none does, and
+        as the user promises them.
+        """
         out = points.copy()
         owner = np.array([name for name, _ in self.slice.names])
         plain = Ieee({})
@@ -72,7 +83,12 @@ class Contrast:
             for kind in sorted(kinds & FLOATS):
                 with np.errstate(over="ignore"):
                     out[mine] = values(plain.patterns(out[mine], kind), kind)
-        return np.where(np.isfinite(out), out, 0)
+        out = np.where(np.isfinite(out), out, 0)
+        for name in self.formats:
+            mine = owner == name
+            if mine.any():
+                out[mine] = kept({name: out[mine]}, *self.launches)[name]
+        return out
 
     def gaps(self, points: NDArray[np.float64], widen: bool) -> NDArray[np.float64]:
         """How far apart both values are at each of the points (symbols, n), relative to their
@@ -120,7 +136,7 @@ def _gap(ends: Ends) -> NDArray[np.float64]:
 def contrast(writers: Writers, element: tuple[str, int], inputs: dict[str, Any]) -> Contrast | None:
     """The graphs of an element; None where they can't be had, or are too large.
 
-    `inputs`: some, where the stores of a CTA hang on them.
+    `inputs`: some: integers are what they say, and the stores of a CTA may hang on them.
     """
     dag = TracedDag(ROWS)
     domain = TermDomain(dag)
@@ -130,8 +146,9 @@ def contrast(writers: Writers, element: tuple[str, int], inputs: dict[str, Any])
     try:
         for i, side in enumerate(writers.sides):
             reals.at = -1
-            chosen = writers.of(i, element, inputs)
-            run = execute(side.kernel, side.launch, domain, ctas=chosen, reals=reals)
+            chosen = together(side, writers.of(i, element, inputs))
+            launch = with_integers(side.launch, inputs)
+            run = execute(side.kernel, launch, domain, ctas=chosen, reals=reals)
             tensor = side.launch.buffers[element[0]]
             out = read_output(run, tensor, slice(element[1], element[1] + 1))
             ident = int(out.ids[0])
@@ -139,13 +156,13 @@ def contrast(writers: Writers, element: tuple[str, int], inputs: dict[str, Any])
                 return None
             roots.append(int(out.v.n[0]))
         found = slice_of(domain, roots)
-    except (Refused, Unsupported, BudgetError, OverflowError):
+    except (Refused, Unsupported, BudgetError, BudgetSpent):
         return None
     if found.size > PLACES:
         return None
     made = np.where(found.row >= 0, dag.places(np.maximum(found.row, 0)), -1)
-    tensors = {**writers.sides[1].launch.buffers, **writers.sides[0].launch.buffers}
-    return Contrast(found, made, _formats(*writers.sides), tensors)
+    launches = tuple(side.launch for side in writers.sides)
+    return Contrast(found, made, _formats(*writers.sides), launches, inputs)
 
 
 def _formats(*sides: Subject) -> dict[str, set[str]]:

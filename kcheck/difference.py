@@ -22,6 +22,7 @@ from kcheck.canon.term.dag import (
     ATOM,
     CONST,
     DIV,
+    EITHER,
     EXP2,
     LESS,
     MAX,
@@ -303,6 +304,8 @@ class _Matching:
         if op == CONST:
             value = s.domain.number(int(s.args[0, place]))
             return str(value) if value.denominator == 1 else f"{float(value):.6g}"
+        if op == EITHER:
+            return self._formula(int(s.args[0, place]), depth)
         if depth == 0:
             return "..."
         kind = int(self.wholes.group[place])

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kcheck.canon.ranged import RangedDomain
 from kcheck.launch import Launch, Tensor
 from kcheck.outputs import Comparison
+from kcheck.verdict import Verdict
 
 if TYPE_CHECKING:
-    from kcheck.check import FieldRun, Question
+    from kcheck.field_runs import FieldRun
+    from kcheck.question import Question
 
 DIVISIONS = frozenset({"div", "rcp", "rsqrt"})
 # what lies outside the domain of a function is no number
 DOMAINS = {
-    "arguments of lg2 positive": frozenset({"lg2"}),
-    "arguments of square roots not negative": frozenset({"sqrt", "rsqrt"}),
+    ("arguments of lg2 positive", "lg2"): frozenset({"lg2"}),
+    ("arguments of square roots not negative", "sqrt"): frozenset({"sqrt", "rsqrt"}),
 }
 
 
@@ -34,19 +37,20 @@ def _assumptions(
         yield "race freedom NOT CHECKED (--no-safety)"
     yield "reals: rounding modes, .ftz and float formats mean nothing, literals are exact"
     yield from _launches(question.reference.launch, question.subject.launch)
-    if question.ctas is not None:
-        yield f"CTA {question.ctas[0]} only"
+    covered = f"all {question.reference.launch.ctas} CTAs run"
+    yield covered if question.ctas is None else f"CTA {question.ctas[0]} only"
     yield "finite inputs"
     if any(
         i.opcode[0] in DIVISIONS and i.opcode[-1][0] not in "us"
         for s in sides
         for i in s.kernel.code
     ):
-        yield "divisors nonzero"
-    for assumption, opcodes in DOMAINS.items():
+        yield _within("divisors nonzero", run, "div")
+    for (assumption, name), opcodes in DOMAINS.items():
         if any(i.opcode[0] in opcodes for s in sides for i in s.kernel.code):
-            yield assumption
-    yield "buffers do not alias, bases aligned to 256 bytes"
+            yield _within(assumption, run, name)
+    others = "other " if any(side.launch.alias for side in sides) else ""
+    yield f"{others}buffers do not alias, bases aligned to 256 bytes"
     for side in sides:
         for param in side.launch.params:
             if isinstance(param, Tensor) and param.values is not None:
@@ -57,6 +61,10 @@ def _assumptions(
         for variable in side.kernel.variables.values():
             if variable.space in ("global", "const") and variable.init is not None:
                 yield f"the device variable `{variable.name}` holds its initializer"
+    if any(side.plan.waits for side in sides):
+        yield "threads that others wait for come to run (CTAs in order, or all at once)"
+    if any(side.plan.tickets for side in sides):
+        yield "whoever drew the last ticket reads after that, with no fence of its own"
     yield from question.ledger
     yield from _same_stores(question, run)
     yield from _idle(question, comparisons)
@@ -67,6 +75,24 @@ def _assumptions(
     chosen = " (chosen by the user)" if question.fixed else ""
     yield f"seed {question.seed}{chosen}, keyed hashes behave as random functions"
     yield "ptxas and the hardware below PTX are trusted"
+
+
+def method(verdict: Verdict) -> tuple[str, ...]:
+    """What the answer rests on: engine, trials, theorem."""
+    counts = {"trials": 0, "levels": 0, **verdict.statistics}
+    rows = {
+        "exact": "equality by exact normal forms",
+        "identity-testing": f"equality by identity testing ({counts['trials']} trials, "
+        f"{counts['levels']} levels, theorem in docs/identity-testing.md)",
+        "happens-before": "safety by happens-before: one schedule stands for all",
+    }
+    return (rows[verdict.method],) if verdict.method in rows else ()
+
+
+def _within(assumption: str, run: FieldRun, function: str) -> str:
+    """The assumption, and whether it follows from the preconditions."""
+    ranged = isinstance(run.domain, RangedDomain) and function not in run.domain.beyond
+    return f"{assumption} (follows from the preconditions)" if ranged else assumption
 
 
 def _same_stores(question: Question, run: FieldRun) -> Iterator[str]:

@@ -8,7 +8,8 @@ from kcheck.confirm import SlowRuns, flat, location
 from kcheck.launch import Launch, unflatten
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Instr
-from kcheck.semantics.races import Race
+from kcheck.semantics.plan import plan_of
+from kcheck.semantics.race_reports import Race
 from kcheck.semantics.slow.conflicts import Race as SlowRace
 from kcheck.semantics.slow.races import PAIRING, linear
 from kcheck.verdict import Finding
@@ -32,13 +33,14 @@ _WHY = {
 }
 # of these the lane executor does not keep what the threads had passed
 _OF_GRID = frozenset({"race.global", "race.nc"})
-# words of opcodes that order accesses to memory; only the slow evaluator's monitor knows them
+# words of opcodes that order accesses to memory; the slow evaluator's monitor knows more of that
 _ORDERING = frozenset({"acquire", "release", "acq_rel", "membar", "fence", "volatile", "relaxed"})
 
 
 def orders_memory(kernel: Kernel) -> bool:
-    """Does the kernel synchronize by fences or by strong accesses?"""
-    return any(not _ORDERING.isdisjoint(instr.opcode) for instr in kernel.code)
+    """Does the kernel synchronize by fences, strong accesses or tickets?"""
+    ordering = any(not _ORDERING.isdisjoint(instr.opcode) for instr in kernel.code)
+    return ordering or plan_of(kernel).grid
 
 
 def race_finding(side: Subject, name: str, race: Race, seen: SlowRace | None = None) -> Finding:
@@ -130,7 +132,7 @@ def confirm_race(
             return True, found
         answer = False
     if answer is None:  # none came to its end: what they had seen is seen all the same
-        found = _seen(runs.side.kernel, race, runs.cut_short.get(tuple(ctas), []))
+        found = _seen(runs.side.kernel, race, runs.cut_short(ctas))
         return (None if found is None else True), found
     return answer, None
 

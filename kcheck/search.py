@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,12 @@ from kcheck.contrast import Contrast, contrast
 from kcheck.guided import guided_points
 from kcheck.launch import DTYPE_BYTES, FLOATS, Tensor, TensorMap
 from kcheck.outputs import separation
+from kcheck.preconditions import kept
 from kcheck.semantics.execution import Execution, Refused, execute
 from kcheck.semantics.machine import BudgetError
 from kcheck.shrink import shrunk
 from kcheck.verdict import Witness
-from kcheck.witness import Subject, Writers, confirm, unknown_inputs
+from kcheck.witness import Subject, Writers, confirm, unknown_inputs, with_integers
 
 Pair = tuple[Tensor, Tensor]
 Pairs = dict[str, tuple[Pair, Any]]
@@ -51,6 +53,7 @@ class Search:
         self.writers, self.pairs = writers, pairs
         self.seed, self.progress = seed, progress
         self.sizes = unknown_inputs(*writers.sides)
+        self.launches = [side.launch for side in writers.sides]
         # the element of the witness as both sides compute it, if that is known
         self.contrast: Contrast | None = None
 
@@ -82,7 +85,12 @@ class Search:
             for param in side.launch.params
             if not isinstance(param, TensorMap) and param.dtype in NARROW
         }
-        tries = list(draws(self.sizes, self.seed, self.sizes.keys() - narrow))[:most]
+        tries = [
+            (family, kept(inputs, *self.launches))
+            for family, inputs in islice(
+                draws(self.sizes, self.seed, self.sizes.keys() - narrow), most
+            )
+        ]
         rounded: tuple[str, dict[str, Any]] | None = None
         fruitless = 0
         for number, (family, inputs) in enumerate(tries):
@@ -105,7 +113,7 @@ class Search:
         domain = EnclosureDomain(inputs, widen)
         reals: Reals[Any] = Reals(domain)
         try:
-            a, b = (self._run(side, domain, reals) for side in self.writers.sides)
+            a, b = (self._run(side, domain, reals, inputs) for side in self.writers.sides)
         except (Refused, BudgetError):
             return False, None
         apart = False
@@ -124,8 +132,9 @@ class Search:
                     return True, found
         return apart, None
 
-    def _run(self, side: Subject, domain: Any, reals: Any) -> Execution:
-        return execute(side.kernel, side.launch, domain, ctas=self.writers.ctas, reals=reals)
+    def _run(self, side: Subject, domain: Any, reals: Any, inputs: dict[str, Any]) -> Execution:
+        launch = with_integers(side.launch, inputs)
+        return execute(side.kernel, launch, domain, ctas=self.writers.ctas, reals=reals)
 
     def _confirmed(
         self,
@@ -151,14 +160,14 @@ class Search:
     ) -> dict[str, Any] | None:
         self.progress("making the input small", 0.0)
         point = shrunk(close, close.point(inputs), widen, SHRINKING, self.progress)
-        return None if point is None else close.inputs(point, self.sizes)
+        return None if point is None else close.inputs(point)
 
     # one element
 
     def _guided(self) -> Witness | None:
         """A witness for one of a few elements, from what it is made of."""
         started, fruitless = time.monotonic(), 0
-        _, inputs = next(draws(self.sizes, self.seed))
+        inputs = kept(next(draws(self.sizes, self.seed))[1], *self.launches)
         for name, (_, candidates) in self.pairs.items():
             flat = np.flatnonzero(candidates)
             for element in dict.fromkeys(flat[[0, flat.size // 2, -1]].tolist()):
@@ -167,7 +176,7 @@ class Search:
                 if close is None:
                     continue
                 for point in guided_points(close, self.seed, left, self.progress):
-                    given = close.inputs(point, self.sizes)
+                    given = close.inputs(point)
                     found = self._confirmed("guided", given, (name, element), close, True)
                     if found is not None:
                         return found

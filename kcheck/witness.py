@@ -5,13 +5,19 @@ with the lane executor, has to find so: in exact rationals where it can, else in
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from kcheck.canon.enclosure import EnclosureDomain
 from kcheck.launch import FLOATS, Launch, Scalar, Tensor
+from kcheck.preconditions import admissible
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.execution import execute
+from kcheck.semantics.plan import Plan, plan_of
 from kcheck.semantics.slow import Enclosure, Exact, Real, SlowMachine, SlowResult, Unevaluated
 
 # instructions that leave the rationals
@@ -30,12 +36,19 @@ class Subject:
         """No instruction leaves the rationals."""
         return not any(instr.opcode[0] in IRRATIONAL for instr in self.kernel.code)
 
+    @cached_property
+    def plan(self) -> Plan:
+        """What of it hangs on the schedule."""
+        return plan_of(self.kernel)
+
 
 def unknown_shapes(*sides: Subject) -> dict[str, tuple[int, ...]]:
     """Float inputs without `values:` and symbolic scalars: name -> shape; flat if not dense."""
     shapes: dict[str, tuple[int, ...]] = {}
     for side in sides:
         for param in side.launch.params:
+            if side.launch.sharing(param.name)[0] != param.name:
+                continue  # its contents are another's
             if isinstance(param, Tensor) and param.role != "out" and param.values is None:
                 dense = param.strides is None
                 shapes[param.name] = param.shape if dense else (param.elements,)
@@ -50,22 +63,45 @@ def unknown_inputs(*sides: Subject) -> dict[str, int]:
     return {name: n for name, n in sizes.items() if n}
 
 
+def integers(launch: Launch, inputs: Mapping[str, Any]) -> set[str]:
+    """The names of the integers among these inputs."""
+    params = (p for p in launch.params if isinstance(p, (Tensor, Scalar)))
+    return {p.name for p in params if p.dtype not in FLOATS and p.name in inputs}
+
+
+def with_integers(launch: Launch, inputs: Mapping[str, Any]) -> Launch:
+    """The launch with the integers among these inputs as `values:`: an index must be a number."""
+    params = [*launch.params]
+    for i, param in enumerate(params):
+        if isinstance(param, Tensor) and param.dtype not in FLOATS and param.name in inputs:
+            numbers = np.rint(inputs[param.name]).astype(np.int64)
+            params[i] = replace(param, values=numbers, strides=None, shape=numbers.shape)
+        elif isinstance(param, Scalar) and param.dtype not in FLOATS and param.name in inputs:
+            params[i] = replace(param, value=int(inputs[param.name][0]))
+    return replace(launch, params=tuple(params))
+
+
 def writers(
     side: Subject, element: tuple[str, int], ctas: list[int] | None, inputs: dict[str, Any]
 ) -> dict[int, tuple[int, tuple[int, int, int]]]:
     """The CTAs that write an element, each with the instruction and thread that did it last."""
-    return _writers(side, element, ctas, EnclosureDomain(inputs))
+    return _writers(side, element, ctas, inputs, EnclosureDomain(inputs))
 
 
 def _writers(
-    side: Subject, element: tuple[str, int], ctas: list[int] | None, domain: EnclosureDomain
+    side: Subject,
+    element: tuple[str, int],
+    ctas: list[int] | None,
+    inputs: dict[str, Any],
+    domain: EnclosureDomain,
 ) -> dict[int, tuple[int, tuple[int, int, int]]]:
-    run = execute(side.kernel, side.launch, domain, ctas=ctas, watch=element)
+    launch = with_integers(side.launch, inputs)
+    run = execute(side.kernel, launch, domain, ctas=ctas, watch=element)
     return run.memories[element[0]].writers
 
 
 class _Watched(EnclosureDomain):
-    """Notes whether anything was compared: else nobody's stores hang on the inputs."""
+    """Notes whether anything was compared: else no float decides who stores what."""
 
     compared = False
 
@@ -93,8 +129,8 @@ class Writers:
         if key in self._known:
             return self._known[key]
         domain = _Watched(inputs)
-        found = sorted(_writers(side, element, self.ctas, domain))
-        if not domain.compared:
+        found = sorted(_writers(side, element, self.ctas, inputs, domain))
+        if not domain.compared and not integers(side.launch, inputs):
             self._known[key] = found
         return found
 
@@ -103,6 +139,8 @@ def confirm(
     writers: Writers, inputs: dict[str, Any], element: tuple[str, int]
 ) -> tuple[tuple[float, float], tuple[float, float]] | None:
     """Both values (bounds) by the slow evaluator if they differ for certain, else None."""
+    if not admissible(inputs, *(side.launch for side in writers.sides)):
+        return None  # no input of the user's
     rational = all(side.rational for side in writers.sides)
     for numbers in (Exact, Enclosure) if rational else (Enclosure,):
         try:
@@ -152,6 +190,11 @@ def slow_run(
     return slow_machine(side, inputs, numbers, ctas, races=races).run()
 
 
+def together(side: Subject, ctas: list[int]) -> list[int]:
+    """The CTAs that have to run for these: all of the grid where they wait for one another."""
+    return list(range(side.launch.ctas)) if side.plan.grid else ctas
+
+
 def slow_machine(
     side: Subject,
     inputs: dict[str, Any],
@@ -160,7 +203,11 @@ def slow_machine(
     *,
     races: bool = False,
 ) -> SlowMachine:
-    """The slow evaluator on these inputs; integer buffers take theirs from the launch."""
+    """The slow evaluator on these inputs, of these CTAs and those that have to run with them.
+
+    Integer buffers take their inputs from the launch.
+    """
+    ctas = together(side, ctas)
     mine = {p.name for p in side.launch.params}
     given = {name: values.tolist() for name, values in inputs.items() if name in mine}
     for name in list(given):
@@ -173,4 +220,5 @@ def slow_machine(
 def renamed(launch: Launch, names: dict[str, str]) -> Launch:
     """The launch with parameters renamed."""
     params = tuple(replace(p, name=names.get(p.name, p.name)) for p in launch.params)
-    return replace(launch, params=params)
+    alias = tuple(tuple(names.get(name, name) for name in group) for group in launch.alias)
+    return replace(launch, params=params, alias=alias)

@@ -155,7 +155,7 @@ def test_contrast_is_of_one_element() -> None:
     gaps = close.gaps(np.array([[1.0, 1.0], [0.0, 2.0]]), widen=False)
     assert gaps[0] == 0
     assert gaps[1] > 0.5
-    inputs = close.inputs(np.array([1.0, 2.0]), {"x": 32, "y": 32})
+    inputs = close.inputs(np.array([1.0, 2.0]))
     assert (inputs["x"][3], inputs["y"][3], inputs["x"].sum()) == (1, 2, 1)
     assert close.point(inputs).tolist() == [1, 2]
     assert confirm(writers, inputs, ("z", 3)) == ((3, 3), (-1, -1))

@@ -13,6 +13,8 @@ SYMBOLIC = -1
 UNDEF, UNKNOWN, NAN, NAN_DIV, PINF, NINF = range(6)
 FINITE = 6
 ZERO, ONE = 6, 7
+# before the name of an input: the atom that is its element at an index
+GATHER = "gather "
 
 
 class Constants:

@@ -16,7 +16,8 @@ from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.float_builders import float_source, refuse_unknown
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.pointers import keep_bits
-from kcheck.semantics.values import UNSIGNED, Int, Packed, Unsupported
+from kcheck.semantics.selection import cases
+from kcheck.semantics.values import FMT_BYTES, UNSIGNED, Int, Packed, Unsupported
 
 Slots = dict[str, str]
 R = Real[Any]
@@ -84,8 +85,8 @@ def _cvt_from_int(d: Decoder, instr: Instr, slots: Slots) -> Step:
     a = d.integer(instr.operands[1], integers.width(source))
     dst = d.dest(instr.operands[0])
 
-    def run(m: Machine) -> None:
-        x = m.integer(m.regs[a], integers.width(source))
+    def convert(m: Machine, xs: list[Any]) -> R:
+        x = m.integer(xs[0], integers.width(source))
         keep_bits(m, [x], "converted to a float")
         ids = m.reals.integers(integers.view(x.a, source))
         if x.u is not None:
@@ -93,7 +94,10 @@ def _cvt_from_int(d: Decoder, instr: Instr, slots: Slots) -> Step:
         result = m.reals.from_ids(ids)
         result = m.reals.clamp(result, 0, 1) if slots["sat"] else result
         result.fmt = fmt
-        put(m, dst, result)
+        return result
+
+    def run(m: Machine) -> None:
+        put(m, dst, cases(m, [m.regs[a]], lambda xs: convert(m, xs), FMT_BYTES[fmt]))
 
     return run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,11 +18,13 @@ from kcheck.semantics.values import (
     UNSIGNED,
     Array,
     Bool,
+    Choice,
     Int,
     Mixed,
     Packed,
     Part,
     Pred,
+    Symbolic,
     Unstable,
     Unsupported,
     either,
@@ -36,6 +39,7 @@ class Conversions:
     domain: Domain[Any]
     mask: Bool | None
     notmask: Bool | None
+    everyone: Bool | None
     lanes: int
 
     def live(self, u: Bool | None) -> Bool | None:
@@ -88,6 +92,8 @@ class Conversions:
                 raise Unsupported("reinterpret", f"an {x.fmt} is read as {fmt}")
         if type(x) is Mixed:
             return self._resolve(x, lambda v: self.real(v, fmt), self._where_real)
+        if type(x) is Choice:
+            return self._chosen_real(x, fmt)
         if type(x) in (Unstable, Pred, Part):
             raise self._unreadable(x, "a float")
         if type(x) is Packed and fmt == "f32":
@@ -99,6 +105,11 @@ class Conversions:
         if bits.u is not None:
             ids = np.where(bits.u, UNDEF, ids).astype(np.int32)
         real = self.reals.from_ids(ids)
+        real.fmt = fmt
+        return real
+
+    def _chosen_real(self, x: Choice, fmt: str) -> Real[Any]:
+        real = self.select_reals(x.p, self.real(x.yes, fmt), self.real(x.no, fmt))
         real.fmt = fmt
         return real
 
@@ -130,7 +141,7 @@ class Conversions:
                 return x.lo, x.hi
             return self._gone(x.lo, u), self._gone(x.hi, u)
         if type(x) is Mixed:
-            pairs = [(m, self.halves(v)) for m, v in self._live_parts(x)]
+            pairs = [(m, self.halves(v)) for m, v in self.live_parts(x)]
             lo = Mixed([(m, pair[0]) for m, pair in pairs])
             hi = Mixed([(m, pair[1]) for m, pair in pairs])
             return (lo, hi) if len(pairs) > 1 else pairs[0][1]
@@ -177,6 +188,10 @@ class Conversions:
             return Unsupported(
                 "unstable", f"{x.what} depends on the schedule and is used as {wanted}"
             )
+        if type(x) is Symbolic:
+            return Unsupported("symbolic-int", f"an integer of the inputs is used as {wanted}")
+        if type(x) is Choice:
+            return Unsupported("symbolic-int", f"a tensor value chooses what is used as {wanted}")
         what = "half of an f64" if type(x) is Part else "a predicate"
         return Unsupported("reinterpret", f"{what} is used as {wanted}")
 
@@ -184,7 +199,7 @@ class Conversions:
         """The f64 of its two halves, or None if these are not that."""
         parts = []
         for half in (x, y):
-            live = self._live_parts(half) if type(half) is Mixed else [(None, half)]
+            live = self.live_parts(half) if type(half) is Mixed else [(None, half)]
             if len(live) != 1 or type(live[0][1]) is not Part:
                 return None
             parts.append(live[0][1])
@@ -203,7 +218,7 @@ class Conversions:
         equal = equal & self.domain.equal(self.reals.value(a), self.reals.value(b))
         return bool((equal if self.mask is None else equal | ~self.mask).all())
 
-    def _live_parts(self, x: Mixed) -> list[tuple[Bool, Any]]:
+    def live_parts(self, x: Mixed) -> list[tuple[Bool, Any]]:
         """The parts that the running group sees, each with its own lanes only."""
         out: list[tuple[Bool, Any]] = []
         seen: Bool = np.zeros(self.lanes, bool) if self.mask is None else ~self.mask
@@ -215,7 +230,7 @@ class Conversions:
         return out[::-1]
 
     def _resolve(self, x: Mixed, read: Any, where: Any) -> Any:
-        parts = self._live_parts(x)
+        parts = self.live_parts(x)
         mask, notmask = self.mask, self.notmask
         merged = read(None)
         for own, value in parts:
@@ -233,7 +248,7 @@ class Conversions:
             return function(xs)
         outer = self.mask, self.notmask
         merged = None
-        for own, value in self._live_parts(xs[at]):
+        for own, value in self.live_parts(xs[at]):
             self.mask, self.notmask = own, ~own
             try:
                 part = self.by_part([*xs[:at], value, *xs[at + 1 :]], function)
@@ -246,6 +261,8 @@ class Conversions:
 
     def merge(self, old: Any, new: Any) -> Any:
         """`new` in the lanes of the group, `old` elsewhere."""
+        if self.mask is self.everyone:
+            return new
         mask, notmask = self.mask, self.notmask
         assert mask is not None
         assert notmask is not None
@@ -274,6 +291,10 @@ class Conversions:
             return real
         if type(new) is Part:
             return Part(self._first(new.real, notmask), new.index)
+        if type(new) is Symbolic:
+            return Symbolic(new.n, new.step, new.size, new.base, either(new.u, notmask))
+        if type(new) is Choice:
+            return Choice(new.p, self._first(new.yes, notmask), self._first(new.no, notmask))
         assert type(new) is Mixed
         return Mixed([(m & ~notmask, v) for m, v in new.parts])
 
@@ -285,6 +306,10 @@ class Conversions:
             return self._where_real(mask, new, old) if new.fmt == old.fmt else None
         if type(new) is Pred:
             return self._where_pred(mask, new, old)
+        if type(new) is Symbolic and new.base is None and old.base is None:
+            n, step = self.reals.where(mask, new.n, old.n), math.gcd(new.step, old.step)
+            u = self._where_u(mask, new.u, old.u)
+            return Symbolic(n, step, new.size, None, u) if new.size == old.size else None
         if type(new) is Part and new.index == old.index:
             return Part(self._where_real(mask, new.real, old.real), new.index)
         if type(new) is Packed and type(new.lo) is type(old.lo) and type(new.hi) is type(old.hi):
@@ -341,6 +366,13 @@ class Conversions:
         if p.s is None:
             return self.reals.value(concrete)
         return self.domain.where(p.s, p.v, self.reals.value(concrete))
+
+    def select_reals(self, p: Pred, x: Real[Any], y: Real[Any]) -> Real[Any]:
+        """`x` where p holds, else `y`; neither has undefined lanes in `u`. No format is set."""
+        selected = self.reals.select(self.indicator(p), x, y)
+        if p.s is None or p.s.all():
+            return selected if p.s is not None else self.reals.where(p.b, x, y)
+        return self.reals.where(p.s, selected, self.reals.where(p.b, x, y))
 
     def symbolic_lanes(self, x: Real[Any]) -> Bool:
         """Lanes whose value only the domain knows."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kcheck.ptx_frontend.flow import EXIT
 from kcheck.ptx_frontend.forms import match
 from kcheck.ptx_frontend.tree import (
     Flt,
@@ -28,7 +29,9 @@ from kcheck.ptx_frontend.tree import (
     type_bytes,
 )
 from kcheck.semantics import special
+from kcheck.semantics.branching import Branching, only_computes
 from kcheck.semantics.codec import literal_bits
+from kcheck.semantics.gates import gate, judged
 from kcheck.semantics.machine import Block, Machine, Outcome, Program, Step
 from kcheck.semantics.pointers import keep_bits
 from kcheck.semantics.values import FMT_BYTES, UNSIGNED, Int, Pred, Unsupported
@@ -57,6 +60,9 @@ class Decoder:
         self.registers: list[Any] = []
         self.specials: list[tuple[int, str]] = []
         self._slots: dict[Any, int] = {}
+        # the instruction that is decoded
+        self.at = 0
+        self.branching = Branching(self)
 
     def _new(self, key: Any, value: Any) -> int:
         slot = self._slots.get(key)
@@ -78,6 +84,10 @@ class Decoder:
         if not seen:
             self.specials.append((slot, op.name))
         return slot
+
+    def known_slot(self, name: str) -> int:
+        """The slot of a declared register, -1 if no instruction names it."""
+        return self._slots.get(name, -1)
 
     def dest(self, op: Operand) -> int:
         """The slot that a result goes to; a sink has one of its own."""
@@ -155,7 +165,10 @@ def put(m: Machine, slot: int, value: Any) -> None:
 def decode(machine: Machine, builders: Mapping[str, Builder], guarded: GuardBuilder) -> Program:
     """Decode all reachable blocks. `guarded` builds what a symbolic guard does."""
     decoder = Decoder(machine, builders, guarded)
-    blocks = [_block(decoder, index) for index in range(len(machine.kernel.blocks))]
+    blocks = [_block(decoder, index) for index in range(len(machine.blocks))]
+    if machine.plan.flow is not None:
+        for index, block in enumerate(blocks):
+            block.gate = gate(decoder, index)
     return Program(blocks, decoder.registers, decoder.specials)
 
 
@@ -177,6 +190,28 @@ def step(decoder: Decoder, instr: Instr) -> Step:
     if instr.guard is None:
         return run
     return _guarded(decoder, instr.guard, run, decoder.guarded(decoder, instr, run))
+
+
+def _step_at(decoder: Decoder, at: int) -> Step:
+    decoder.at = at
+    run = step(decoder, decoder.kernel.code[at])
+    return judged(decoder, at, run) if at in decoder.machine.plan.compares else run
+
+
+def refusal(decoder: Decoder, instr: Instr) -> Unsupported | None:
+    """Why an instruction is refused wherever it is reached, or None."""
+    found = match(instr.opcode)
+    name = found.form.name if found else ""
+    if name in ("bra", "brx.idx", *_EXITS):
+        return None
+    try:
+        if name in _BARRIERS:
+            _arrival(decoder, instr, name, 0)
+        else:
+            _unguarded(decoder, instr)
+    except Unsupported as error:
+        return error
+    return None
 
 
 def _unguarded(decoder: Decoder, instr: Instr) -> Step:
@@ -229,34 +264,36 @@ def under(m: Machine, b: Any, run: Step) -> None:
 
 
 def _block(decoder: Decoder, index: int) -> Block:
-    kernel = decoder.kernel
-    block = kernel.blocks[index]
+    kernel, all_blocks = decoder.kernel, decoder.machine.blocks
+    block = all_blocks[index]
     last = kernel.code[block.end - 1]
     found = match(last.opcode)
     name = found.form.name if found else ""
-    starts = {b.start: i for i, b in enumerate(kernel.blocks)}
+    starts = {b.start: i for i, b in enumerate(all_blocks)}
     stop = block.end
     follow = starts.get(block.end, -1)
     end: End = lambda m: follow  # noqa: E731
     if name == "bra":
         assert isinstance(last.operands[0], Target)
-        stop, end = stop - 1, _branch(decoder, last, starts[last.operands[0].index], follow)
+        stop, end = stop - 1, _branch(decoder, last, index, starts[last.operands[0].index], follow)
     elif name == "brx.idx":
         jump = partial(_indexed, decoder, last, starts)
         stop, end = stop - 1, _where_guarded(decoder, last, follow, jump)
     elif name in _EXITS:
-        stop, end = stop - 1, _exit(decoder, last, name, follow)
+        stop, end = stop - 1, _exit(decoder, last, name, index, follow)
     elif name in _BARRIERS:
         arrive = partial(_arrival, decoder, last, name, follow)
         stop, end = stop - 1, _where_guarded(decoder, last, follow, arrive)
-    steps = [(at, step(decoder, kernel.code[at])) for at in range(block.start, stop)]
+    steps = [(at, _step_at(decoder, at)) for at in range(block.start, stop)]
+    inside = range(block.start, block.end)
+    barred = next((at for at in inside if not only_computes(kernel.code[at])), -1)
     here = block.end - 1
 
     def finish(m: Machine) -> Outcome:
         m.at = here
         return end(m)
 
-    return Block(steps, finish if stop != block.end else end)
+    return Block(steps, finish if stop != block.end else end, barred=barred)
 
 
 def _split(m: Machine, b: Any, yes: int, no: int) -> Outcome:
@@ -281,11 +318,20 @@ def _guard(decoder: Decoder, guard: Guard | None) -> Callable[[Machine], Any] | 
     return read
 
 
-def _branch(decoder: Decoder, instr: Instr, target: int, follow: int) -> End:
-    guard = _guard(decoder, instr.guard)
+def _branch(decoder: Decoder, instr: Instr, block: int, target: int, follow: int) -> End:
+    guard = instr.guard
     if guard is None:
         return lambda m: target
-    return lambda m: _split(m, guard(m), target, follow)
+    slot, negated = decoder.reg(guard.reg), guard.negated
+    ways = (follow, target) if negated else (target, follow)
+
+    def end(m: Machine) -> Outcome:
+        p = m.regs[slot]
+        if type(p) is Pred and p.s is not None and m.live(p.s) is not None:
+            return decoder.branching.branch(m, block, p, *ways)
+        return _split(m, m.concrete(p, "branch"), *ways)
+
+    return end
 
 
 def _indexed(decoder: Decoder, instr: Instr, starts: Mapping[int, int]) -> End:
@@ -308,18 +354,17 @@ def _indexed(decoder: Decoder, instr: Instr, starts: Mapping[int, int]) -> End:
     return jump
 
 
-def _exit(decoder: Decoder, instr: Instr, name: str, follow: int) -> End:
-    guard = _guard(decoder, instr.guard)
+def _exit(decoder: Decoder, instr: Instr, name: str, block: int, follow: int) -> End:
+    leave = _branch(decoder, instr, block, EXIT, follow)
 
-    def end(m: Machine) -> Outcome:
-        group = m.group()
-        leaving = group if guard is None else np.broadcast_to(guard(m), group.shape) & group
-        if name == "trap" and leaving.any():
+    def trap(m: Machine) -> Outcome:
+        outcome = leave(m)
+        ways = outcome if isinstance(outcome, list) else [(outcome, m.group())]
+        if any(target == EXIT and lanes.any() for target, lanes in ways):
             raise Unsupported("trap", "a trap is reached")
-        m.exit(leaving)
-        return [(follow, group & ~leaving)] if guard is not None else []
+        return outcome
 
-    return end
+    return trap if name == "trap" else leave
 
 
 def defined(m: Machine, slots: list[int], reason: str) -> list[Any]:

@@ -14,10 +14,13 @@ from kcheck.semantics.integer_specs import SPECS, Slots, Spec, of_type, product
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.pointers import comparable, derived, keep_bits
 from kcheck.semantics.predicates import as_number, combine, negate
+from kcheck.semantics.selection import cases
+from kcheck.semantics.symbolic_integers import compared, converted, with_symbolic
 from kcheck.semantics.tricks import TRICKS, resized
 from kcheck.semantics.values import (
     UNSIGNED,
     Array,
+    Choice,
     Int,
     Mixed,
     Pred,
@@ -32,12 +35,17 @@ def elementwise(dst: int, sources: list[int], spec: Spec, trick: Any) -> Step:
     `trick`: what to try when a source is no concrete integer; it returns None if it does not
     apply (then the sources must be readable as integers).
     """
-    sizes, _, fn, rule = spec
+    sizes, result_size, fn, rule = spec
 
     def apply(m: Machine, given: list[Any]) -> Any:
+        if any(type(x) is Choice or type(x) is Mixed for x in given):
+            return cases(m, given, lambda xs: each(m, xs), result_size)
+        return each(m, given)
+
+    def each(m: Machine, given: list[Any]) -> Any:
         if trick is not None:
             if any(type(x) is Mixed for x in given):
-                return m.by_part(given, lambda xs: apply(m, xs))
+                return m.by_part(given, lambda xs: each(m, xs))
             result = trick(m, given)
             if result is not None:
                 return result
@@ -107,6 +115,7 @@ def _elementwise_builder(name: str) -> Builder:
         spec = make(slots)
         # a signed shift copies the sign bit: no trick
         trick = None if slots.get("type", "").startswith("s") else TRICKS.get(name)
+        trick = with_symbolic(name, slots, trick)
         sources = [d.integer(op, w) for op, w in zip(instr.operands[1:], spec[0], strict=True)]
         return elementwise(d.dest(instr.operands[0]), sources, spec, trick)
 
@@ -210,8 +219,8 @@ def _setp(d: Decoder, instr: Instr, slots: Slots) -> Step:
     number = "u" + t[1:] if slots["cmp"] in ("lo", "ls", "hi", "hs") else t
     write = predicate_writer(d, instr.operands[0], instr.operands[3:], slots.get("bool", ""))
 
-    def run(m: Machine) -> None:
-        x, y = m.regs[a], m.regs[b]
+    def ints(m: Machine, xs: list[Any]) -> Pred:
+        x, y = xs
         if type(x) is not Int or x.u is not None or x.a.itemsize != w:
             x = m.integer(x, w)
         if type(y) is not Int or y.u is not None or y.a.itemsize != w:
@@ -219,7 +228,17 @@ def _setp(d: Decoder, instr: Instr, slots: Slots) -> Step:
         if x.p is not None or y.p is not None:
             comparable(m, x, y)
         result = compare(ops.view(x.a, number), ops.view(y.a, number))
-        write(m, Pred(result, None, None, either(x.u, y.u)))
+        return Pred(result, None, None, either(x.u, y.u))
+
+    def run(m: Machine) -> None:
+        x, y = m.regs[a], m.regs[b]
+        if type(x) is Int and type(y) is Int:
+            write(m, ints(m, [x, y]))
+            return
+        symbolic = compared(m, slots["cmp"], t, x, y)
+        if symbolic is None:
+            symbolic = m.predicate(cases(m, [x, y], lambda xs: ints(m, xs), 1))
+        write(m, symbolic)
 
     return run
 
@@ -304,6 +323,9 @@ def _cvt(d: Decoder, instr: Instr, slots: Slots) -> Step:
     signed = ops.is_signed(source) or sat
 
     def trick(m: Machine, xs: list[Any]) -> Any:
+        symbolic = converted(m, xs[0], source, target)
+        if symbolic is not None:
+            return symbolic
         return None if signed and sizes[0] < sizes[1] else resized(m, xs[0], *sizes)
 
     return elementwise(dst, [a], spec, trick if sizes[1] == register and not sat else None)

@@ -14,16 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kcheck import limits
 from kcheck.canon.domain import Arithmetic
 from kcheck.canon.real import Reals
 from kcheck.launch import Launch, unflatten
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.barriers import Barriers
+from kcheck.semantics.branching import Arms, enter_block
 from kcheck.semantics.codec import Codec
 from kcheck.semantics.convert import Conversions
+from kcheck.semantics.flags import Flags
+from kcheck.semantics.plan import plan_of
 from kcheck.semantics.races import Races
 from kcheck.semantics.regions import Regions
 from kcheck.semantics.special import special
+from kcheck.semantics.tickets import Tickets
 from kcheck.semantics.values import Bool
 
 WARP = 32
@@ -62,10 +67,16 @@ class Fault:
 
 @dataclass
 class Block:
-    """A decoded basic block: its steps with their indices, and what ends it."""
+    """A decoded basic block: its steps with their indices, and what ends it.
+
+    `barred`: the first instruction that may not stand in an arm of a branch on tensor values.
+    """
 
     steps: list[tuple[int, Step]]
     end: Callable[[Machine], Outcome]
+    # says which lanes of a group that comes to the block may go on now
+    gate: Callable[[Machine, Bool], Bool] | None = None
+    barred: int = -1
 
 
 @dataclass
@@ -104,12 +115,28 @@ class Machine(Conversions):
         self.at = 0
         # a guard on tensor values is in force
         self.conditional = False
+        # the arm of a branch on tensor values that is being executed
+        self.arms: Arms | None = None
         self.mask: Bool | None = None
         self.notmask: Bool | None = None
+        # the mask, if it is all lanes that live: the registers of the others don't matter
+        self.everyone: Bool | None = None
         # threads of a CTA, padded to whole warps; the padding never lives
         self.threads: int = (launch.threads + WARP - 1) // WARP * WARP
         self.program = Program([], [])
-        self.races = Races(self) if races else None
+        self.plan = plan_of(kernel)
+        self.blocks = self.plan.blocks(kernel)
+        # who waits for whom through memory hangs on who knows of what: the monitor keeps that
+        self.races = Races(self) if races or self.plan.grid else None
+        self.flags: Flags | None = None
+        self.tickets: Tickets | None = None
+        self.watched: set[int] = set()
+        # why this schedule does not stand for all, and the instruction
+        self.doubt: tuple[str, int] | None = None
+        # the CTAs run on as if each had drawn the last ticket
+        self.tail = False
+        # lanes that came to an instruction that a loop waits by
+        self.came: dict[int, Bool] = {}
         self.lanes = 0
         self.lane: NDArray[np.int64] = np.zeros(0, np.int64)
 
@@ -140,10 +167,14 @@ class Machine(Conversions):
             self.regs[slot] = special(self, name)
         alive = self.lane % self.threads < self.launch.threads
         self.alive = alive
+        self.came = {}
         self.ready: dict[int, Bool] = {0: alive.copy()}
         self.barriers = Barriers(self)
         if self.races is not None:
             self.races.begin()
+            if self.races.orders is not None:
+                self.flags = Flags(self, self.races.orders, self.watched)
+                self.tickets = Tickets(self, self.flags)
         before = self.executed
         with np.errstate(all="ignore"):
             self._schedule()
@@ -153,10 +184,21 @@ class Machine(Conversions):
         while True:
             while self.ready:
                 block = min(self.ready)
-                self._execute(block, self.ready.pop(block))
-            if not self.barriers.release():
+                self.execute(block, self.ready.pop(block))
+            if not self.barriers.release() and not self._wake():
                 break
-        self.barriers.deadlock()
+        if self.flags is not None and self.flags.stalled:
+            self.flags.deadlock()
+        else:
+            self.barriers.deadlock()
+        if self.tickets is not None:
+            self.tickets.finish()
+
+    def _wake(self) -> bool:
+        """Nothing can run: send on who waits for another CTA; False if nobody can go on."""
+        if self.flags is None or self.tickets is None:
+            return False
+        return self.flags.wake() or self.tickets.release()
 
     def enter(self, mask: Bool | None) -> None:
         """Make a mask the running group's."""
@@ -164,12 +206,24 @@ class Machine(Conversions):
             mask = None
         self.mask = mask
         self.notmask = None if mask is None else ~mask
+        whole = self.notmask is not None and not (self.alive & self.notmask).any()
+        self.everyone = mask if whole else None
 
-    def _execute(self, index: int, mask: Bool) -> None:
+    def execute(self, index: int, mask: Bool) -> None:
+        """Run lanes from a block on, as long as they come first."""
         self.enter(mask)
         blocks, reals = self.program.blocks, self.reals
+        join = None if self.arms is None else self.arms.join
         while True:
             block = blocks[index]
+            limits.check()
+            if block.gate is not None:
+                mask = block.gate(self, self.group())
+                if not mask.any():
+                    return
+                self.enter(mask)
+            if join is not None:
+                enter_block(self, block.barred)
             self.executed += len(block.steps) + 1
             if self.executed > self.budget:
                 raise BudgetError("time", f"more than {self.budget} instructions were executed")
@@ -180,14 +234,17 @@ class Machine(Conversions):
                 for target, lanes in outcome:
                     self.send(target, lanes)
                 return
-            if outcome < 0 or (self.ready and outcome >= min(self.ready)):
+            if outcome < 0 or outcome == join or (self.ready and outcome >= min(self.ready)):
                 self.send(outcome, self.group())
                 return
             index = outcome
 
     def send(self, block: int, lanes: Bool) -> None:
-        """Let lanes go on at a block; past the last one (-1) they exit."""
-        if block < 0:
+        """Let lanes go on at a block; past the last one (-1) they exit.
+
+        In an arm they wait there for the end of the other arm.
+        """
+        if block < 0 and self.arms is None:
             self.exit(lanes)
         elif lanes.any():
             there = self.ready.get(block)
@@ -202,6 +259,10 @@ class Machine(Conversions):
         if self.races is not None:
             self.races.exited(lanes)
         self.alive = self.alive & ~lanes
+
+    def note_doubt(self, message: str, at: int) -> None:
+        """What is seen from now on need not be so in every schedule: only defects count."""
+        self.doubt = self.doubt or (message, at)
 
     # faults
 

@@ -200,19 +200,39 @@ class Memory:
             raise Unsupported("pointer-bits", "a part of an address in memory is read")
         if not real.any():
             return Int(bits.astype(UNSIGNED[size]), p, unknown if unknown.any() else None)
+        if p is not None and (concrete & (p >= 0)).any():
+            raise Unsupported("pointer-bits", "lanes read addresses and numbers at once")
         fmt = FMTS[int(fmts[int(real.argmax())])]
-        if (fmts[real] != FMT_CODE[fmt]).any() or (concrete.any() and fmt not in FMT_BYTES):
+        if (fmts[real] != FMT_CODE[fmt]).any():
             raise Unsupported("reinterpret", "lanes read different float formats at once")
         value = self._reals(np.where(real, start, start[int(real.argmax())])[None, :], fmt)[0]
         if not (concrete | unknown).any():
             return value
         ids = np.broadcast_to(self.reals.ids(value), cell.shape).copy()
         if concrete.any():
-            ids[concrete] = self.codec.to_ids(bits[concrete].astype(UNSIGNED[size]), fmt)
+            ids[concrete] = self._ids(bits[concrete].astype(UNSIGNED[size]), fmt)
         ids[unknown] = UNDEF
         merged = self.reals.mixed(self.reals.value(value), ids)
         merged.fmt = fmt
         return merged
+
+    def _ids(self, bits: Array, fmt: str) -> Array:
+        """Concrete bits as constants of a format."""
+        if fmt in FMT_BYTES:
+            return self.codec.to_ids(bits, fmt)
+        return self.reals.integers(bits if fmt[0] == "u" else bits.view(f"i{bits.itemsize}"))
+
+    def _other_sign(self, x: Real[Any], fmt: str) -> Real[Any]:
+        """Symbolic signed integers read as unsigned ones (`fmt`), or the other way round."""
+        reals, bits = self.reals, 8 * real_width(fmt)
+        zero = reals.constant(0)
+        shift = reals.constant(1 << bits if fmt[0] == "u" else -(1 << bits))
+        limit = zero if fmt[0] == "u" else reals.constant(1 << bits - 1)
+        known, p = reals.compare("lt" if fmt[0] == "u" else "ge", False, x, limit)
+        by = reals.where(known == 1, shift, zero)
+        if p is not None:
+            by = reals.where(known < 0, reals.select(p, shift, zero), by)
+        return reals.add(x, by)
 
     # writing
 
@@ -406,13 +426,12 @@ class Memory:
         """
         unwritten, whole = self.elements(width, part)
         if isinstance(whole, Real):
-            if whole.fmt != fmt:
+            if whole.fmt == fmt:
+                return unwritten, whole
+            if whole.fmt in FMT_BYTES or fmt in FMT_BYTES or real_width(whole.fmt) != width:
                 raise Unsupported("reinterpret", f"a buffer of {fmt} holds {whole.fmt}")
-            return unwritten, whole
-        if fmt in FMT_BYTES:
-            ids = self.codec.to_ids(whole.a, fmt)
-        else:
-            ids = self.reals.integers(whole.a if fmt[0] == "u" else whole.a.view(f"i{width}"))
+            return unwritten, self._other_sign(whole, fmt)
+        ids = self._ids(whole.a, fmt)
         if whole.u is not None:
             ids = np.where(whole.u, UNDEF, ids).astype(np.int32)
         return unwritten, self.reals.from_ids(ids)

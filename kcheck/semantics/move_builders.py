@@ -14,6 +14,7 @@ from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.float_builders import compare
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.pointers import keep_bits
+from kcheck.semantics.selection import choose, select
 from kcheck.semantics.units import undefined
 from kcheck.semantics.values import (
     FMT_BYTES,
@@ -165,44 +166,6 @@ def _isspacep(d: Decoder, instr: Instr, slots: Slots) -> Step:
 
 
 # selection
-
-
-def choose(m: Machine, b: Any, x: Any, y: Any, size: int) -> Any:
-    """`x` where the concrete `b` holds, else `y`, whatever their kinds."""
-    x = undefined(size) if x is None else x
-    y = undefined(size) if y is None else y
-    b = np.broadcast_to(b, (m.lanes,))
-    mask, notmask = m.mask, m.notmask
-    m.mask, m.notmask = b, ~b
-    try:
-        return m.merge(y, x)
-    finally:
-        m.mask, m.notmask = mask, notmask
-
-
-def select(m: Machine, p: Pred, x: Any, y: Any, size: int, fmt: str = "") -> Any:
-    """`x` where p holds, else `y`; a symbolic p needs floats of one format (`fmt`, or theirs)."""
-    if p.s is None or m.live(p.s) is None:
-        return choose(m, p.b, x, y, size)
-    if type(x) is Packed or type(y) is Packed:
-        pairs = zip(m.halves(x), m.halves(y), strict=True)
-        return Packed(*[select(m, p, a, b, 2) for a, b in pairs])
-    formats = {v.fmt for v in (x, y) if type(v) is Real} or ({fmt} if fmt else set())
-    if len(formats) != 1 or next(iter(formats)) not in FMT_BYTES:
-        return _select_ints(m, x, y, size)
-    kind = formats.pop()
-    result = m.reals.select(m.indicator(p), m.real(x, kind), m.real(y, kind))
-    result.fmt = kind
-    return result
-
-
-def _select_ints(m: Machine, x: Any, y: Any, size: int) -> Any:
-    """A tensor value chooses between integers: only when they are the same."""
-    a, b = m.integer(x, size), m.integer(y, size)
-    differ = np.broadcast_to(a.a != b.a, (m.lanes,)) & m.group()
-    if differ.any() or a.u is not None or b.u is not None:
-        raise Unsupported("symbolic-int", "a tensor value selects between integers")
-    return a
 
 
 def _selp(d: Decoder, instr: Instr, slots: Slots) -> Step:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kcheck.canon.constants import ONE, ZERO
-from kcheck.semantics.values import FMT_BYTES, UNSIGNED, Int, Pred, Unsupported, either
+from kcheck.semantics.values import FMT_BYTES, UNSIGNED, Choice, Int, Pred, Unsupported, either
 
 if TYPE_CHECKING:
     from kcheck.semantics.machine import Machine
@@ -47,11 +47,23 @@ def combine(m: Machine, op: str, p: Pred, q: Pred) -> Pred:
     return Pred(b, s, v, u)
 
 
+def select_predicate(m: Machine, p: Pred, x: Pred, y: Pred) -> Pred:
+    """`x` where p holds, else `y`; p is symbolic in all lanes of the group."""
+    u = either(x.u, y.u)
+    v = m.domain.select(m.indicator(p), m.indicator(x), m.indicator(y))
+    known = m.domain.decide(v)
+    s = known < 0
+    return Pred(known == 1, s, v, u) if s.any() else Pred(known == 1, None, None, u)
+
+
 def as_number(m: Machine, p: Pred, dtype: str) -> Any:
     """The result of `set`: all ones, or 1.0, where p holds."""
     if p.s is not None and m.live(p.s) is not None:
-        if dtype not in FMT_BYTES:
+        if dtype in ("u16", "s16"):
             raise Unsupported("symbolic-int", "set makes an integer of a tensor value")
+        if dtype not in FMT_BYTES:
+            zero = np.zeros(1, np.uint32)
+            return Choice(p, Int(~zero, None, p.u), Int(zero, None, p.u))
         real = m.reals.symbolic(m.indicator(p))
         real.fmt = dtype
         real.u = p.u

@@ -2,53 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kcheck.ptx_frontend.tree import Instr, Pair, Reg, Vec, type_bytes
 from kcheck.semantics.access import address
-from kcheck.semantics.decode import Decoder, Guarded
+from kcheck.semantics.branching import only_computes, pure
+from kcheck.semantics.decode import Decoder, Guarded, put
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.memory_builders import gather, narrowed, scatter, store_source
-from kcheck.semantics.move_builders import select
-from kcheck.semantics.predicates import combine, negate
+from kcheck.semantics.predicates import negate
+from kcheck.semantics.selection import select, stored
 from kcheck.semantics.values import Pred, Unsupported
-
-# instructions that write registers only, from registers only
-_PURE = frozenset(
-    [
-        "add",
-        "sub",
-        "mul",
-        "fma",
-        "mad",
-        "div",
-        "rcp",
-        "sqrt",
-        "rsqrt",
-        "ex2",
-        "lg2",
-        "sin",
-        "cos",
-        "tanh",
-        "neg",
-        "abs",
-        "min",
-        "max",
-        "mov",
-        "cvt",
-        "selp",
-        "slct",
-        "setp",
-        "set",
-        "copysign",
-    ]
-)
 
 
 def guarded_symbolically(d: Decoder, instr: Instr, run: Step) -> Guarded:
     """A function (machine, predicate, negated) for an instruction under a symbolic guard."""
-    if instr.opcode[0] in _PURE:
+    if pure(instr):
         return _pure(d, instr, run)
+    if instr.opcode[0] == "ld" and only_computes(instr):
+        return _load(d, instr, run)
     if instr.opcode[0] == "st":
         return _store(d, instr)
 
@@ -71,24 +41,21 @@ def _pure(d: Decoder, instr: Instr, run: Step) -> Guarded:
         run(m)
         q = negate(m, p) if negated else p
         for slot, before, size in zip(slots, old, sizes, strict=True):
-            after = m.regs[slot]
-            if isinstance(after, Pred):
-                m.regs[slot] = _select_predicate(m, q, after, m.predicate(before))
-            else:
-                m.regs[slot] = _select(m, q, after, before, size)
+            put(m, slot, select(m, q, m.regs[slot], before, size))
 
     return choose
 
 
-def _select(m: Machine, q: Pred, after: Any, before: Any, size: int) -> Any:
-    if before is None:
-        raise Unsupported("predicated", "a register is written only where a tensor value says so")
-    chosen = select(m, q, after, before, size)
-    return chosen if m.mask is None else m.merge(before, chosen)
+def _load(d: Decoder, instr: Instr, run: Step) -> Guarded:
+    """A load in all lanes, which counts only where the guard holds."""
+    choose = _pure(d, instr, run)
 
+    def load(m: Machine, p: Pred, negated: bool) -> None:
+        conditional, m.conditional = m.conditional, True
+        choose(m, p, negated)
+        m.conditional = conditional
 
-def _select_predicate(m: Machine, q: Pred, after: Pred, before: Pred) -> Pred:
-    return combine(m, "or", combine(m, "and", q, after), combine(m, "and", negate(m, q), before))
+    return load
 
 
 def _store(d: Decoder, instr: Instr) -> Guarded:
@@ -102,13 +69,13 @@ def _store(d: Decoder, instr: Instr) -> Guarded:
 
     def store(m: Machine, p: Pred, negated: bool) -> None:
         q = negate(m, p) if negated else p
-        m.conditional = True
+        conditional, m.conditional = m.conditional, True
         old = gather(m, at, size, count, watch=None)
         new = [
-            select(m, q, narrowed(m, m.regs[s], size), o, size)
+            stored(m, select(m, q, narrowed(m, m.regs[s], size), o, size), size)
             for s, o in zip(sources, old, strict=True)
         ]
         scatter(m, at, size, count, new)
-        m.conditional = False
+        m.conditional = conditional
 
     return store

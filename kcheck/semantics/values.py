@@ -19,6 +19,8 @@ Bool = NDArray[np.bool_]
 FMT_BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 # Adding a constant this large to data is meant to round it (1.5 * 2^23 and its like).
 MAGIC = {"f32": 2**22, "f64": 2**51, "f16": 2**10, "bf16": 2**7}
+# values that one integer may be chosen from by predicates on tensor values
+MOST_LEAVES = 128
 UNSIGNED: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
@@ -84,6 +86,21 @@ class Part:
         self.index = index
 
 
+class Symbolic:
+    """An integer that depends on inputs: `n`, a signed number of `size` bytes, plus `base`.
+
+    `n` is a real that is an integer, and a multiple of `step`. `base`: the concrete address that
+    it is an offset from, or None. `u`: undefined lanes, or None.
+    """
+
+    __slots__ = ("base", "n", "size", "step", "u")
+
+    def __init__(
+        self, n: Real[Any], step: int, size: int, base: Int | None, u: Bool | None
+    ) -> None:
+        self.n, self.step, self.size, self.base, self.u = n, step, size, base, u
+
+
 class Mixed:
     """Lanes of different kinds in one register: (mask, value) parts, later ones on top."""
 
@@ -91,6 +108,23 @@ class Mixed:
 
     def __init__(self, parts: list[tuple[Bool, Any]]) -> None:
         self.parts = parts
+
+
+class Choice:
+    """`yes` where a predicate on tensor values holds, else `no`: values that are no floats.
+
+    An operation goes into both (`selection.cases`). `leaves`: how many values it chooses from.
+    """
+
+    __slots__ = ("leaves", "no", "p", "yes")
+
+    def __init__(self, p: Pred, yes: Any, no: Any) -> None:
+        self.p = p
+        self.yes = yes
+        self.no = no
+        self.leaves: int = sum(x.leaves if type(x) is Choice else 1 for x in (yes, no))
+        if self.leaves > MOST_LEAVES:
+            raise Unsupported("symbolic-int", f"one of more than {MOST_LEAVES} values is chosen")
 
 
 class Unstable:

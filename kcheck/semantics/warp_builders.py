@@ -15,16 +15,18 @@ from kcheck.semantics.barriers import outside_own
 from kcheck.semantics.decode import Builder, Decoder, put, under
 from kcheck.semantics.float_builders import check_magic
 from kcheck.semantics.machine import Machine, Step
-from kcheck.semantics.move_builders import choose
+from kcheck.semantics.selection import choose
 from kcheck.semantics.units import undefined
 from kcheck.semantics.values import (
     Array,
     Bool,
+    Choice,
     Int,
     Mixed,
     Packed,
     Part,
     Pred,
+    Symbolic,
     Unstable,
     Unsupported,
     either,
@@ -170,9 +172,21 @@ def take_lanes(m: Machine, x: Any, source: Array) -> Any:
         return Part(take_lanes(m, x.real, source), x.index)
     if type(x) is Mixed:
         return Mixed([(part[source], take_lanes(m, v, source)) for part, v in x.parts])
+    if type(x) is Symbolic and x.base is None:
+        u = _take_mask(m, x.u, source)
+        return Symbolic(m.reals.take(x.n, source), x.step, x.size, None, u)
+    if type(x) is Choice:
+        arms = [take_lanes(m, arm, source) for arm in (x.yes, x.no)]
+        return Choice(_take_predicate(m, x.p, source), *arms)
     if type(x) is Unstable:
         return x
     raise Unsupported("reinterpret", "a predicate is shuffled")
+
+
+def _take_predicate(m: Machine, p: Pred, source: Array) -> Pred:
+    b = np.broadcast_to(p.b, (m.lanes,))[source]
+    v = p.v if p.v is None or p.v.shape == (1,) else p.v[source]
+    return Pred(b, _take_mask(m, p.s, source), v, _take_mask(m, p.u, source))
 
 
 def _take_mask(m: Machine, u: Bool | None, source: Array) -> Bool | None:

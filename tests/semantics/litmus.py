@@ -508,4 +508,156 @@ GRID = [
     Litmus("another byte by ld.global.nc", "ld.global.nc.u32 r, [O+1000]; st.global.u32 [x], 1;"),
 ]  # fmt: skip
 
-LITMUS = [*BARRIERS, *NAMED, *COPIES, *CELLS, *LANES, *GRID]
+# each thread of CTA 0 tells its partner in CTA 1, by a flag of their own, that it stored its word
+_MESSAGE = """
+setp.ne.u32 p, c, 0; @p bra C;
+st.global.u32 [x], 7; // A
+{tell} // C
+bra E;
+C:
+W:
+{see} // D
+setp.ne.u32 q, r, 1;
+{again}
+{after}
+ld.global.u32 v, [x+-256]; // B
+E:
+"""
+
+
+def _message(
+    name: str, tell: str, see: str, after: str = "", found: str = "", again: str = "@q bra W;"
+) -> Litmus:
+    tell = tell.replace("F", "[x+512], 1")
+    body = _MESSAGE.format(tell=tell, see=see.replace("F", "[x+256]"), after=after, again=again)
+    return Litmus(name, body, tuple(found.split(", ")) if found else (), ctas=2)
+
+
+_LOST = "race.global AB"
+_SEEN = "race.global CD"
+# warp 0 tells warp 1 by a flag in shared memory that it stored its words
+_WITHIN = """
+setp.eq.u32 p, i, 0; @p st.shared.u32 [f], 0;
+bar.sync 0;
+setp.ge.u32 p, i, 32; @p bra C;
+st.shared.u32 [s], i; // A
+{tell}
+bra E;
+C:
+W:
+ld.volatile.shared.u32 r, [f];
+setp.ne.u32 q, r, 32;
+@q bra W;
+{see}
+xor.b32 r, i, 32; mov.u32 s, t; mad.lo.u32 s, r, 4, s;
+ld.shared.u32 v, [s]; // B
+E:
+"""
+# one lane waits, and a warp barrier lets the others of its warp know
+_BY_ONE_LANE = """
+setp.ne.u32 p, c, 0; @p bra C;
+st.global.u32 [x], 7; // A
+bar.sync 0;
+setp.ne.u32 p, i, 0; @p bra E;
+st.release.gpu.global.u32 [O+1000], 1;
+bra E;
+C:
+setp.ne.u32 p, l, 0; @p bra D;
+W:
+ld.acquire.gpu.global.u32 r, [O+1000];
+setp.ne.u32 q, r, 1;
+@q bra W;
+D:
+{meet}
+ld.global.u32 v, [x+-{back}]; // B
+E:
+"""
+# two CTAs count up, and a third waits for both
+_COUNTED = """
+setp.eq.u32 p, c, 2; @p bra C;
+st.global.u32 [x], 7; // A
+bar.sync 0;
+setp.ne.u32 p, i, 0; @p bra E;
+{tell}
+bra E;
+C:
+setp.ne.u32 p, i, 0; @p bra D;
+W:
+ld.acquire.gpu.global.u32 r, [O+1000];
+setp.{until}.u32 q, r, 2;
+@q bra W;
+D:
+bar.sync 0;
+ld.global.u32 v, [x+-{back}]; // B
+E:
+"""
+_COUNT = "red.release.gpu.global.add.u32 [O+1000], 1;"
+MESSAGES = [
+    _message("release and acquire", "st.release.gpu.global.u32 F;",
+             "ld.acquire.gpu.global.u32 r, F;"),
+    _message("system scope", "st.release.sys.global.u32 F;", "ld.acquire.sys.global.u32 r, F;"),
+    _message("fences", "membar.gl; st.volatile.global.u32 F;", "ld.volatile.global.u32 r, F;",
+             "membar.gl;"),
+    _message("a fence and a release", "st.release.gpu.global.u32 F;",
+             "ld.relaxed.gpu.global.u32 r, F;", "fence.acq_rel.gpu;"),
+    _message("release by an atomic", "red.release.gpu.global.add.u32 F;",
+             "ld.acquire.gpu.global.u32 r, F;"),
+    _message("the flag is not waited for", "st.release.gpu.global.u32 F;",
+             "ld.acquire.gpu.global.u32 r, F;", "", f"{_LOST}, {_SEEN}", again=""),
+    _message("a CTA's scope at the writer", "st.release.cta.global.u32 F;",
+             "ld.acquire.gpu.global.u32 r, F;", "", f"{_LOST}, {_SEEN}"),
+    _message("a CTA's scope at the reader", "st.release.gpu.global.u32 F;",
+             "ld.acquire.cta.global.u32 r, F;", "", f"{_LOST}, {_SEEN}"),
+    _message("no fence at the writer", "st.volatile.global.u32 F;",
+             "ld.volatile.global.u32 r, F;", "membar.gl;", _LOST),
+    _message("no fence at the reader", "membar.gl; st.volatile.global.u32 F;",
+             "ld.volatile.global.u32 r, F;", "", _LOST),
+    _message("the fence after the flag", "st.volatile.global.u32 F; membar.gl;",
+             "ld.volatile.global.u32 r, F;", "membar.gl;", _LOST),
+    _message("fences of a CTA's scope", "membar.cta; st.volatile.global.u32 F;",
+             "ld.volatile.global.u32 r, F;", "membar.cta;", _LOST),
+    _message("a relaxed flag", "st.relaxed.gpu.global.u32 F;",
+             "ld.relaxed.gpu.global.u32 r, F;", "", _LOST),
+    _message("a weak flag", "st.global.u32 F;", "ld.acquire.gpu.global.u32 r, F;", "",
+             f"{_LOST}, {_SEEN}"),
+    Litmus(
+        "another CTA's load does not hide one of the same CTA",
+        """
+        setp.eq.u32 p, c, 1; @p bra C;
+        setp.eq.u32 p, i, 0;
+        @p ld.global.u32 r, [O+800]; // A
+        setp.ne.u32 p, i, 32; @p bra E;
+        W: ld.acquire.gpu.global.u32 v, [O+1000]; setp.ne.u32 q, v, 1; @q bra W;
+        st.global.u32 [O+800], 3; // B
+        bra E;
+        C: setp.ne.u32 p, i, 0; @p bra E;
+        ld.global.u32 r, [O+800];
+        st.release.gpu.global.u32 [O+1000], 1;
+        E:
+        """,
+        (LOADED,),
+        ctas=2,
+    ),
+    Litmus("within a CTA", _WITHIN.format(
+        tell="membar.cta; red.relaxed.cta.shared.add.u32 [f], 1;", see="membar.cta;")),
+    Litmus("within a CTA, no fence at the writers", _WITHIN.format(
+        tell="red.relaxed.cta.shared.add.u32 [f], 1;", see="membar.cta;"), (LOADED,)),
+    Litmus("within a CTA, no fence at the readers", _WITHIN.format(
+        tell="membar.cta; red.relaxed.cta.shared.add.u32 [f], 1;", see=""), (LOADED,)),
+    Litmus("by a lane of each warp",
+           _BY_ONE_LANE.format(meet="bar.warp.sync -1;", back=256), ctas=2),
+    Litmus("by a lane of each warp that tells nobody", _BY_ONE_LANE.format(meet="", back=256),
+           (_LOST,), ctas=2),
+    Litmus("counted", _COUNTED.format(tell=_COUNT, until="ne", back=512), ctas=3),
+    Litmus("counted, at least", _COUNTED.format(tell=_COUNT, until="lt", back=256), ctas=3),
+    Litmus("counted by one without a release", _COUNTED.format(
+        tell="setp.eq.u32 q, c, 0; @q red.release.gpu.global.add.u32 [O+1000], 1;"
+        "@!q red.relaxed.gpu.global.add.u32 [O+1000], 1;", until="ne", back=256),
+        (_LOST,), ctas=3),
+    Litmus("counted by another without a release", _COUNTED.format(
+        tell="setp.eq.u32 q, c, 0; @q red.release.gpu.global.add.u32 [O+1000], 1;"
+        "@!q red.relaxed.gpu.global.add.u32 [O+1000], 1;", until="ne", back=512),
+        (), ctas=3),
+]  # fmt: skip
+
+LITMUS = [*BARRIERS, *NAMED, *COPIES, *CELLS, *LANES, *GRID, *MESSAGES]

@@ -112,17 +112,16 @@ def test_identity_testing_takes_them_too(name: str) -> None:
 
 
 REFUSED = {
-    "@%p1 bra L; mov.f32 %f3, %f1; L:": "branch",
-    "@%p1 exit;": "branch",
     "@%p1 bar.sync 0;": "branch",
-    "@%p1 ld.global.f32 %f3, [%X];": "predicated",
+    "@%p1 ld.volatile.global.f32 %f3, [%X];": "predicated",
+    "@%p1 atom.global.add.f32 %f3, [%P], %f1;": "predicated",
     "@%p1 red.global.add.f32 [%P], %f1;": "predicated",
     "@%p1 shfl.sync.idx.b32 %r3, %r1, 0, 31, -1;": "predicated",
     "vote.sync.any.pred %p5, %p1, -1;": "vote",
     "vote.sync.ballot.b32 %r3, %p1, -1;": "vote",
-    "selp.u32 %r3, 1, 0, %p1;": "symbolic-int",
-    "set.lt.u32.f32 %r3, %f1, %f2;": "symbolic-int",
-    "@%p1 mov.f32 %f3, %f1;": "predicated",
+    "selp.u32 %r3, 4, 0, %p1; cvt.u64.u32 %d3, %r3; add.u64 %d3, %d3, %pX; "
+    "ld.global.f32 %f3, [%d3];": "symbolic-int",
+    "mov.b32 {%h1, %h2}, %r2; set.lt.u16.f16 %h3, %h1, %h2;": "symbolic-int",
     "mov.b32 %r3, %f1; shl.b32 %r3, %r3, 1;": "reinterpret",
     "mov.b32 %r3, %f1; cvt.u64.u32 %d3, %r3; ld.global.u32 %r4, [%d3];": "reinterpret",
     "cvt.rzi.s32.f32 %r3, %f1;": "symbolic-int",

@@ -14,9 +14,17 @@ from numpy.typing import NDArray
 Nodes = NDArray[np.int32]
 
 CONST, NEG, ADD, SUB, MUL, FMA, SELECT, DIV, EXP2, MAX, LESS, SAME, ATOM = range(13)
+# one value written in two ways: by a maximum, and by a select
+EITHER = 13
 # operations that have a normal form of their own wherever they occur
 SPECIAL = (EXP2, MAX, LESS, SAME, ATOM)
 _FIRST = 1 << 16
+# rows that a graph may have: 13 bytes each
+MOST = 1 << 27
+
+
+class BudgetSpent(Exception):
+    """A graph or a sum grows too large; says what it would hold."""
 
 
 class Dag:
@@ -51,6 +59,8 @@ class Dag:
         return np.arange(start, stop, dtype=np.int32).reshape(shape)
 
     def _grow(self) -> None:
+        if self._op.size > MOST:
+            raise BudgetSpent(f"more than {MOST} operations")
         more = self._op.size // 2
         self._op = np.concatenate([self._op, np.zeros(more, np.uint8)])
         self._args = np.concatenate([self._args, np.zeros((3, more), np.int32)], axis=1)
@@ -67,9 +77,9 @@ class TracedDag(Dag):
         self._places: list[int] = []
 
     def block(self, op: int, *args: Any) -> Nodes:
-        """As in Dag. OverflowError if there are too many rows."""
+        """As in Dag. BudgetSpent if there are too many rows."""
         if self.count > self._most:
-            raise OverflowError(f"more than {self._most} operations")
+            raise BudgetSpent(f"more than {self._most} operations")
         self._starts.append(self.count)
         self._places.append(self.where())
         return super().block(op, *args)

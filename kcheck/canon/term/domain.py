@@ -15,6 +15,7 @@ from kcheck.canon.term.dag import (
     ATOM,
     CONST,
     DIV,
+    EITHER,
     EXP2,
     FMA,
     LESS,
@@ -144,7 +145,29 @@ class TermDomain:
         return self.sub(TermValue(np.full(1, self.one, np.int32)), made)
 
     def select(self, p: TermValue, a: TermValue, b: TermValue) -> TermValue:
-        return self._make(SELECT, p, a, b)
+        n, one, other = np.broadcast_arrays(p.n, a.n, b.n)
+        while True:  # by 1 - q: the arms the other way round
+            op, args = self.dag.op, self.dag.args
+            flip = (n >= 0) & (op[n] == SUB) & (args[0, n] == self.one)
+            if not flip.any():
+                return TermValue(self._extremes(n, one, other))
+            n = np.where(flip, args[1, n], n)
+            one, other = np.where(flip, other, one), np.where(flip, one, other)
+
+    def _extremes(self, p: Nodes, one: Nodes, other: Nodes) -> Nodes:
+        """Selects; where they are maxima or minima, these beside them: [b > a] b + [b <= a] a."""
+        dag = self.dag
+        out = dag.block(SELECT, p, one, other)
+        difference = np.where((p >= 0) & (dag.op[p] == LESS), dag.args[0, p], 0)
+        compared = (difference > 0) & (dag.op[difference] == SUB)
+        b, a, _ = dag.args[:, difference]
+        for top, x, y in ((True, one, other), (False, other, one)):
+            here = compared & (x == b) & (y == a)
+            if here.any():
+                ends = TermValue(x[here]), TermValue(y[here])
+                made = self.maximum(*ends) if top else self.minimum(*ends)
+                out[here] = dag.block(EITHER, made.n, out[here])
+        return out
 
     def atom(self, name: str, args: Sequence[TermValue]) -> TermValue:
         """A function of one argument, with its laws if it has any."""

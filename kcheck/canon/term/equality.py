@@ -5,16 +5,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kcheck import limits
 from kcheck.canon.term.algebra import Algebra, opposite
-from kcheck.canon.term.dag import Dag, Nodes
+from kcheck.canon.term.dag import ATOM, CONST, BudgetSpent, Dag, Nodes
 from kcheck.canon.term.functions import Functions
-from kcheck.canon.term.normalize import MANY, BudgetSpent, Normalizer, Unprovable
+from kcheck.canon.term.normalize import MANY, Normalizer, Unprovable
 from kcheck.canon.term.rationals import MINUS, ONE
 from kcheck.canon.term.terms import Terms
 
 Bool = NDArray[np.bool_]
 # roots that are compared at once
 PART, FIRST = 1 << 12, 1 << 6
+# terms per node that deciding a comparison may take
+QUICK = 1 << 12
+# pairs of nodes that are compared by their shape, for one part of the roots
+SHAPES = 1 << 18
+WORD = 0xFFFFFFFF
 # rounds in which names of sums are replaced by what they stand for
 ROUNDS = 24
 
@@ -29,12 +35,16 @@ class Equality:
         self._split = Normalizer(
             dag, Functions(algebra, split=True), constants, names, short=1 << 10
         )
+        # comparisons while executing: what is not decided soon stays open
+        self._quick = Normalizer(dag, Functions(algebra), constants, names)
+        self._shapes = SHAPES
         self.left = ""
 
     def decide(self, nodes: Nodes) -> NDArray[np.int8]:
         """1 or 0 where a node's normal form is that, else -1."""
+        self._quick.budget = QUICK * nodes.size
         try:
-            polys = self._plain.normalize(nodes)
+            polys = self._quick.normalize(nodes)
         except (BudgetSpent, Unprovable):
             return np.full(nodes.shape, -1, np.int8)
         return np.where(polys == self.a.one, 1, np.where(polys == 0, 0, -1)).astype(np.int8)
@@ -60,11 +70,32 @@ class Equality:
     def _either(self, a: Nodes, b: Nodes) -> Bool:
         """Distinct pairs, plain and then split."""
         pairs, index = np.unique(np.stack([a, b]), axis=1, return_inverse=True)
+        if self._same_shape(*pairs):
+            return np.ones(a.shape, bool)
         equal = self._part(self._plain, *pairs)
         rest = np.flatnonzero(~equal)
         if rest.size:
             equal[rest] = self._part(self._split, *pairs[:, rest])
         return equal[index]
+
+    def _same_shape(self, a: Nodes, b: Nodes) -> bool:
+        """Are all these pairs the same operations of the same inputs, in the same order?"""
+        dag, left = self.dag, self._shapes
+        while True:
+            differ = a != b  # what is no row, an input or a name, must be the same
+            a, b = a[differ], b[differ]
+            left -= a.size
+            if not a.size or left < 0:
+                self._shapes = 0 if left < 0 else SHAPES
+                return not a.size
+            if (a < 0).any() or (b < 0).any() or (dag.op[a] != dag.op[b]).any():
+                return False
+            named = dag.op[a] == ATOM
+            if (dag.op[a] == CONST).any() or (dag.args[1, a] != dag.args[1, b])[named].any():
+                return False
+            first, second = (dag.args[:, x].reshape(-1).astype(np.int64) for x in (a, b))
+            pairs = np.unique(first << 32 | second & WORD)
+            a, b = pairs >> 32, (pairs & WORD).astype(np.int32)
 
     def _part(self, how: Normalizer, a: Nodes, b: Nodes) -> Bool:
         n = a.size
@@ -87,6 +118,7 @@ class Equality:
         poly = self.a.intern(*rest.pick(rest.r == root)[1:])
         try:
             for _ in range(ROUNDS):
+                limits.check()
                 step = self._written_out(how, poly)
                 if step is None:
                     step = self._on_zeros(how, poly)

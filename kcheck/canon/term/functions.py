@@ -8,11 +8,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from kcheck import limits
 from kcheck.canon.term.algebra import UNIT, Algebra, opposite
 from kcheck.canon.term.monomials import ATOMS, LOW, SHIFT, Keys, Powers
 from kcheck.canon.term.rationals import ONE
 
-# indicators in the arguments of a function whose cases are told apart
+# indicators in the arguments of a function, up to which all their cases are told apart
 CASES = 4
 # sets up to this size are normalized by translation
 SMALL_SET = 8
@@ -36,11 +37,11 @@ class Functions:
     # cases
 
     def lifted(self, f: Callable[..., int], *polys: int, cases: int = CASES) -> int:
-        """f of sums; where these hold indicators p, p f(p = 1) + (1 - p) f(p = 0)."""
-        g = self._indicator(polys) if cases else None
-        if g is None:
+        """f of sums; where these hold a few indicators p, p f(p = 1) + (1 - p) f(p = 0)."""
+        found = self._indicators(polys)
+        if not 0 < len(found) <= cases:
             return f(*polys)
-        a = self.a
+        a, g = self.a, min(found)
         yes, no = (
             self.lifted(f, *(a.restricted(poly, g, value) for poly in polys), cases=cases - 1)
             for value in (True, False)
@@ -50,14 +51,9 @@ class Functions:
         p = a.poly([(ONE, g << SHIFT, 0)])
         return a.sum(a.product(p, a.sum(yes, a.minus(no))), no)
 
-    def _indicator(self, polys: tuple[int, ...]) -> int | None:
-        found = [
-            g
-            for poly in polys
-            for g in self.generators(poly)
-            if self.a.kind(g)[0] in ("positive", "zero")
-        ]
-        return min(found, default=None)
+    def _indicators(self, polys: tuple[int, ...]) -> set[int]:
+        found = set[int]().union(*map(self.generators, polys))
+        return {g for g in found if self.a.kind(g)[0] in ("positive", "zero")}
 
     def generators(self, poly: int) -> set[int]:
         """The atoms in the monomials of a sum."""
@@ -72,6 +68,7 @@ class Functions:
     def _once(self, name: str, poly: int, f: Callable[[int], int]) -> int:
         key = (name, poly)
         if key not in self._memo:
+            limits.check()
             self._memo[key] = self.lifted(f, poly)
         return self._memo[key]
 
@@ -251,6 +248,7 @@ class Functions:
         key = frozenset(polys)
         found = self._maxima.get(key)
         if found is None:
+            limits.check()
             found = self._maxima[key] = self._of_cases(key)
         return found
 

@@ -8,15 +8,19 @@ normalized first, once, and its sum is spliced in wherever the node occurs.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 from numpy.typing import NDArray
 
+from kcheck import limits
 from kcheck.canon.term.algebra import NOTHING, Algebra
 from kcheck.canon.term.dag import (
     ADD,
     ATOM,
     CONST,
     DIV,
+    EITHER,
     EXP2,
     FMA,
     LESS,
@@ -27,6 +31,7 @@ from kcheck.canon.term.dag import (
     SELECT,
     SPECIAL,
     SUB,
+    BudgetSpent,
     Dag,
     Nodes,
 )
@@ -39,12 +44,10 @@ from kcheck.canon.term.terms import Entries, Terms
 Bool = NDArray[np.bool_]
 # a factor of a product with at most so many terms is multiplied out, a longer one gets a name
 SHORT = 8
+# exponentials that are normalized before they are asked for
+AHEAD = 1 << 15
 # terms that are kept before like ones are added
 MANY = 1 << 23
-
-
-class BudgetSpent(Exception):
-    """The sums grow too large; says what they would hold."""
 
 
 class Unprovable(Exception):
@@ -81,6 +84,7 @@ class Normalizer:
         # the most terms that were kept at once
         self.peak = 0
         self._known = np.zeros(0, np.int32)
+        self._ahead = 0
         self._divisors = np.zeros(0, bool)
         self._inner = np.zeros(0, bool)
 
@@ -120,6 +124,7 @@ class Normalizer:
         done: list[Terms] = []
         kept, limit = 0, MANY
         while todo.a.size or products:
+            limits.check()
             more: list[Entries] = []
             before = len(done)
             if todo.a.size:
@@ -165,6 +170,9 @@ class Normalizer:
             more += [Entries(e.t, a, a), Entries(e.t, b, b)]
         elif op == SUB:
             more += [Entries(e.t, a, a), self._negated(e.t, b, b)]
+        elif op == EITHER:
+            chosen = b if self.f.split else a
+            more.append(Entries(e.t, chosen, chosen))
         elif op == MUL:
             products.append(Entries(e.t, a, b))
         elif op == FMA:
@@ -358,8 +366,10 @@ class Normalizer:
         numbers = nodes[op == CONST]
         for node, i in zip(numbers.tolist(), self.dag.args[0, numbers].tolist(), strict=True):
             self._known[node] = self.a.poly([(self.constants[i], 0, 0)])
+        here = nodes[op == EXP2]
+        if here.size:
+            self._exponentials(here)
         for what, f in (
-            (EXP2, self.f.exp2),
             (LESS, self.f.positive),
             (SAME, self.f.zero),
         ):
@@ -375,6 +385,22 @@ class Normalizer:
         here = nodes[op == MAX]
         if here.size:
             self._maxima(here)
+
+    def _exponentials(self, nodes: Nodes) -> None:
+        """These, and once in a while all others: a loop asks for them one by one."""
+        if self.dag.count > 2 * self._ahead:
+            self._ahead = self.dag.count
+            rows = np.flatnonzero(self.dag.op == EXP2)[:AHEAD].astype(np.int32)
+            rows = np.union1d(rows[self._known[rows] < 0], nodes)
+            # lanes that are off hold anything: what fails there does not matter
+            with suppress(BudgetSpent, Unprovable):
+                self._powers(rows)
+                return
+        self._powers(nodes)
+
+    def _powers(self, nodes: Nodes) -> None:
+        polys = self.normalize(self.dag.args[0, nodes])
+        self._known[nodes] = [self.f.exp2(i) for i in polys.tolist()]
 
     def _maxima(self, nodes: Nodes) -> None:
         """Maxima of maxima: inner ones that are used elsewhere first, each from its leaves."""

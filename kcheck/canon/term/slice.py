@@ -15,6 +15,7 @@ from kcheck.canon.term.dag import (
     ATOM,
     CONST,
     DIV,
+    EITHER,
     EXP2,
     FMA,
     LESS,
@@ -29,8 +30,8 @@ from kcheck.canon.term.domain import TermDomain
 
 Places = NDArray[np.int64]
 # arguments that are nodes, by operation
-ARITY = np.zeros(ATOM + 1, np.int64)
-ARITY[[NEG, EXP2, LESS, SAME, ATOM]] = 1
+ARITY = np.zeros(EITHER + 1, np.int64)
+ARITY[[NEG, EXP2, LESS, SAME, ATOM, EITHER]] = 1  # of a value in two ways the first
 ARITY[[ADD, SUB, MUL, DIV, MAX]] = 2
 ARITY[[FMA, SELECT]] = 3
 
@@ -41,6 +42,7 @@ _APPLY: dict[int, Callable[..., Any]] = {
     MUL: lambda d, zero, a, b: d.mul(a, b),
     DIV: lambda d, zero, a, b: d.div(a, b)[0],
     EXP2: lambda d, zero, a: d.exp2(a),
+    EITHER: lambda d, zero, a: a,
     MAX: lambda d, zero, a, b: d.maximum(a, b),
     LESS: lambda d, zero, a: d.compare("lt", zero, a),
     SAME: lambda d, zero, a: d.compare("eq", a, zero),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kcheck.semantics.flow import Flow
 from kcheck.semantics.slow.errors import Triple, Unevaluated
-from kcheck.semantics.slow.flow import Flow
 from kcheck.semantics.slow.machine import SlowMachine
 from kcheck.semantics.slow.state import Signal, Step, Thread
 from kcheck.semantics.slow.units import Pack, Undef, Unit

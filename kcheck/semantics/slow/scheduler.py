@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kcheck import limits
 from kcheck.semantics.slow.copies import perform_all, perform_one
 from kcheck.semantics.slow.errors import BudgetExceeded, Unevaluated, Unsupported
 from kcheck.semantics.slow.report import deadlock
@@ -27,6 +28,8 @@ PREEMPT_CHANCE = 0.25
 COPY_CHANCE = 0.3  # that an open copy is done before a thread is chosen, in a random schedule
 SPINS = 64  # times that threads of a CTA may spin before other CTAs have a turn
 TURN = 32  # choices of a thread before other CTAs may have a turn, in a random schedule
+
+_LOOK = 1023  # instructions between two looks at the limits
 
 Key = tuple[object, ...]
 Reduce = Callable[[list[bool]], Any] | None
@@ -152,6 +155,8 @@ class Scheduler:
                     return PREEMPTED
                 t.pc = pc + 1
                 left -= 1
+                if not left & _LOOK:
+                    limits.check()
                 signal = steps[pc](t)
                 if signal is not None:
                     return signal

@@ -98,6 +98,20 @@ EQUAL = {
         select("lt", X, -126, exp2(X * HALF) * exp2(X * HALF), exp2(X)),
         exp2(X),
     ),
+    "a select is a maximum": (top(Z, select("gt", X, Y, X, Y)), top(X, Y, Z)),
+    "the other arm": (top(Z, select("ge", X, Y, X, Y)), top(X, Y, Z)),
+    "a select is a minimum": (
+        call("minimum", Z, select("lt", X, Y, X, Y)),
+        call("minimum", X, call("minimum", Y, Z)),
+    ),
+    "compared with a select": (
+        select("gt", Z, select("gt", Y, X, Y, X), 1, 0),
+        select("gt", Z, top(X, Y), 1, 0),
+    ),
+    "an index beside a maximum": (
+        select("gt", Z, select("le", Y, X, X, Y), 2, select("gt", Y, X, 1, 0)),
+        select("gt", Z, top(X, Y), 2, select("gt", Y, X, 1, 0)),
+    ),
     "a function of a select": (
         exp2(select("lt", X, Y, X, Z)),
         select("lt", X, Y, exp2(X), exp2(Z)),
@@ -129,6 +143,8 @@ DIFFERENT = {
     "max(-x, -y)": (top(-X, -Y), -top(X, Y)),
     "a maximum scaled by -1": (top(X * -3, Y * -3), top(X, Y) * -3),
     "one key less": (exp2(X) / L, exp2(X) / (exp2(X) + exp2(Y))),
+    "a select is no maximum": (top(Z, select("lt", X, Y, X, Y)), top(X, Y, Z)),
+    "a select of others": (top(Z, select("gt", X, Y, X, Y * 2)), top(X, Y * 2, Z)),
     "relu, abs": (top(X, 0), top(X, -X)),
     "less, less or equal": (select("lt", X, Y, 1, 0), select("le", X, Y, 1, 0)),
     "compare scaled by -1": (select("lt", X * -1, Y * -1, X, Z), select("lt", X, Y, X, Z)),

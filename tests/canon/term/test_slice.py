@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kcheck.canon.enclosure import EnclosureDomain
 from kcheck.canon.field import FieldDomain
-from kcheck.canon.term.dag import ADD, CONST, MUL, TermValue, TracedDag
+from kcheck.canon.term.dag import ADD, CONST, MUL, BudgetSpent, TermValue, TracedDag
 from kcheck.canon.term.domain import TermDomain
 from kcheck.canon.term.slice import Slice, slice_of
 
@@ -139,5 +139,5 @@ def test_rows_know_where_they_were_made() -> None:
     products = d.mul(sums, x)
     assert dag.places(sums.n).tolist() == [7] * 4
     assert dag.places(products.n).tolist() == [9] * 4
-    with pytest.raises(OverflowError, match="more than 8"):
+    with pytest.raises(BudgetSpent, match="more than 8"):
         d.neg(TermValue(products.n))
