@@ -95,11 +95,13 @@ def commands() -> None:
 )
 @STRICT
 @click.option(
+    "--witness",
     "--witness-dir",
+    "witness_dir",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("kcheck-witnesses"),
     show_default=True,
-    help="Where the input of a refutation is saved.",
+    help="Where the input of a refutation is saved, with programs that run both kernels on it.",
 )
 @TIME
 @MEMORY

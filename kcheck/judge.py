@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from kcheck.arrays import save_arrays
+from kcheck.artifacts import save
 from kcheck.canon.constants import NAN, NAN_DIV, UNKNOWN
 from kcheck.confirm import (
     SlowRuns,
@@ -22,15 +19,18 @@ from kcheck.confirm import (
     to_watch,
     with_origin,
 )
+from kcheck.contrast import Contrast
+from kcheck.difference import first_difference
 from kcheck.launch import unflatten
 from kcheck.limits import LimitReached
 from kcheck.outputs import Comparison, read_output
 from kcheck.racing import confirm_race, orders_memory, race_finding
+from kcheck.search import Search
 from kcheck.semantics.execution import Execution
 from kcheck.semantics.machine import Fault
-from kcheck.verdict import ORDER, Finding, Location, Verdict, Witness
+from kcheck.verdict import ORDER, Difference, Finding, Location, Verdict, Witness
 from kcheck.verdict import element as shown
-from kcheck.witness import Subject, find_witness
+from kcheck.witness import Subject, Writers
 
 if TYPE_CHECKING:
     from kcheck.field_runs import FieldRun
@@ -48,6 +48,9 @@ class Judge:
         self.question = question
         self.run = run
         self.comparisons = comparisons
+        self.witness: Witness | None = None
+        # the element of the witness as both sides compute it
+        self.close: Contrast | None = None
         self.sides: list[tuple[str, Subject, Execution]] = [
             ("reference", question.reference, run.reference),
             ("subject", question.subject, run.subject),
@@ -66,14 +69,14 @@ class Judge:
     def refutation(self) -> Verdict | None:
         """Refuted, or undecided about something that looks wrong; None if nothing does."""
         found: list[tuple[Finding, bool | None]] = []
-        witness = None
+        witness = self.witness
         try:
             self.question.progress("confirming what was seen", 0.0)
             for item in self._seen():  # one by one: those before a limit count
                 found.append(item)
             if any(c.different.any() for c in self.comparisons.values()):
                 self.question.progress("looking for an input", 0.0)
-                witness = self._witness()
+                witness = witness or self._witness(Search.witness)
                 if witness is not None and not witness.by_rounding:
                     found.append((self._mismatch(witness), True))
         except (LimitReached, MemoryError):
@@ -265,50 +268,61 @@ class Judge:
 
     # values that differ
 
-    def _witness(self) -> Witness | None:
+    def differs(self) -> bool:
+        """Does one of a few inputs show a difference? That is cheaper than a proof that fails."""
+        self.witness = self._witness(Search.quick)
+        return self.witness is not None
+
+    def _witness(self, look: Callable[[Search], Witness | None]) -> Witness | None:
         question = self.question
         pairs = {
             name: ((c.reference, c.subject), c.different)
             for name, c in self.comparisons.items()
             if c.different.any()
         }
-        witness = find_witness(
-            question.reference,
-            question.subject,
-            pairs,
-            ctas=question.ctas,
-            seed=question.seed,
-            progress=question.progress,
-        )
+        writers = Writers(question.reference, question.subject, question.ctas)
+        search = Search(writers, pairs, question.seed, question.progress)
+        witness = look(search)
+        self.close = search.contrast
         if witness is None or question.witness_dir is None:
             return witness
         try:
-            return replace(witness, path=str(save(witness, question.witness_dir, question)))
+            return save(witness, question.witness_dir, question.reference, question.subject)
         except OSError as error:
             return replace(witness, path=f"(not saved: {error})")
 
     def _mismatch(self, witness: Witness) -> Finding:
         c = self.comparisons[witness.buffer]
-        strides = c.reference.strides
-        index = np.array(witness.index, np.int64)
-        at = (
-            (
-                int(np.ravel_multi_index(tuple(index), c.reference.shape))
-                if strides is None
-                else int((index * np.array(strides)).sum())
-            )
-            if c.reference.shape
-            else 0
-        )
+        at = c.reference.flat(witness.index)
         message = (
             f"{shown(witness.buffer, witness.index)} is {_middle(witness.reference):.9g} in the "
             f"reference and {_middle(witness.subject):.9g} in the subject"
         )
+        places: tuple[Location, ...] = ()
+        difference = None
         try:
             places = self._stores(witness.buffer, at)
+            difference = self._first(witness)
         except (LimitReached, MemoryError):
-            places = ()
-        return Finding("value.mismatch", message, "subject", places, int(c.different.sum()))
+            pass  # the witness stands without them
+        count = int(c.different.sum())
+        return Finding("value.mismatch", message, "subject", places, count, difference)
+
+    def _first(self, witness: Witness) -> Difference | None:
+        """Where the values of the witness's element begin to differ."""
+        if self.close is None:
+            return None
+        self.question.progress("looking for the first difference", 0.0)
+        found = first_difference(self.close, self.close.point(witness.inputs), self.question.seed)
+        if found is None:
+            return None
+        places = [
+            location(side.kernel, origin.at) if origin.at >= 0 else None
+            for (_, side, _), origin in zip(
+                self.sides, (found.reference, found.subject), strict=True
+            )
+        ]
+        return Difference(found.reference.formula, found.subject.formula, *places)
 
     def _stores(self, buffer: str, at: int) -> tuple[Location, ...]:
         """The store of an element in the reference and in the subject."""
@@ -341,23 +355,3 @@ def _middle(ends: tuple[float, float]) -> float:
 
 def _rank(finding: Finding) -> int:
     return ORDER.index(finding.reason.partition(".")[0])
-
-
-def save(witness: Witness, folder: Path, question: Question) -> Path:
-    """Write the input as `.npz`: arrays by buffer name, in the buffer's shape."""
-    folder.mkdir(parents=True, exist_ok=True)
-    arrays = {}
-    for name, values in witness.inputs.items():
-        for side in (question.reference, question.subject):
-            tensor = side.launch.buffers.get(name)
-            if tensor is not None and tensor.strides is None:
-                values = np.asarray(values).reshape(tensor.shape)
-                break
-        arrays[name] = values
-    stems = [
-        Path(side.kernel.module.span.source.name).stem.strip("<>") or side.kernel.name
-        for side in (question.reference, question.subject)
-    ]
-    path = folder / f"{stems[0]}-{stems[1]}-{witness.buffer}.npz"
-    save_arrays(path, arrays)
-    return path

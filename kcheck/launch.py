@@ -116,6 +116,10 @@ class Tensor:
                 index[axis], flat = divmod(flat, strides[axis])
         return tuple(index)
 
+    def flat(self, index: tuple[int, ...]) -> int:
+        """The position in memory of an element."""
+        return sum(i * s for i, s in zip(index, self.strides or row_major(self.shape), strict=True))
+
 
 @dataclass(frozen=True)
 class Scalar:

@@ -34,6 +34,18 @@ class Location:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """The first value in which two kernels differ, inside out: what each side has, as a formula,
+    and the instruction that makes it (None: it is an input or a constant).
+    """
+
+    reference: str
+    subject: str
+    reference_at: Location | None = None
+    subject_at: Location | None = None
+
+
+@dataclass(frozen=True)
 class Finding:
     """One defect. `reason` is dotted (`bounds.global`); `side`: reference, subject or both."""
 
@@ -42,13 +54,16 @@ class Finding:
     side: str
     locations: tuple[Location, ...] = ()
     count: int = 1
+    first_difference: Difference | None = None
 
 
 @dataclass(frozen=True)
 class Witness:
     """An input on which the two outputs differ: enclosures `[low, high]` of both values.
 
-    `by_rounding`: literals that were rounded differently could explain it.
+    `inputs`: flat arrays by name. `entries`: (name, index, number) of what is not 0 in them, ()
+    the index of a scalar. `path`: where the input is saved; `scripts`: programs beside it that run
+    both kernels on it. `by_rounding`: literals that were rounded differently could explain it.
     """
 
     buffer: str
@@ -58,7 +73,16 @@ class Witness:
     family: str
     inputs: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
     path: str | None = None
+    scripts: tuple[str, ...] = ()
+    entries: tuple[tuple[str, tuple[int, ...], float], ...] = ()
     by_rounding: bool = False
+
+    @property
+    def gap(self) -> float:
+        """How far the two values are apart at least; 0 where one may be infinite."""
+        (low, high), (floor, top) = self.reference, self.subject
+        gap = max(floor - high, low - top)
+        return gap if 0 < gap < float("inf") else 0.0
 
 
 @dataclass(frozen=True)

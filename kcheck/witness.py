@@ -1,14 +1,11 @@
-"""From a difference over the field to an input on which two kernels really differ.
-
-Inputs are tried in float64 enclosures over all lanes; the slow evaluator, which shares no code
-with the lane executor, then has to find the same: exact rationals where it can, else enclosures.
+"""Is an input one on which two kernels really differ? The slow evaluator, which shares no code
+with the lane executor, has to find so: in exact rationals where it can, else in enclosures.
 """
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,27 +13,13 @@ from typing import Any
 import numpy as np
 
 from kcheck.canon.enclosure import EnclosureDomain
-from kcheck.canon.families import draws
-from kcheck.canon.real import Reals
-from kcheck.launch import DTYPE_BYTES, FLOATS, Launch, Scalar, Tensor, TensorMap
-from kcheck.outputs import separation
-from kcheck.preconditions import admissible, kept
+from kcheck.launch import FLOATS, Launch, Scalar, Tensor
+from kcheck.preconditions import admissible
 from kcheck.ptx_frontend.kernel import Kernel
-from kcheck.semantics.execution import Execution, Refused, execute
-from kcheck.semantics.machine import BudgetError
+from kcheck.semantics.execution import execute
 from kcheck.semantics.plan import Plan, plan_of
 from kcheck.semantics.slow import Enclosure, Exact, Real, SlowMachine, SlowResult, Unevaluated
-from kcheck.verdict import Witness
 
-Pair = tuple[Tensor, Tensor]
-# elements that are tried for one input
-TRIED = 3
-# seconds after which no further input is tried
-PATIENCE = 60.0
-# inputs on which the lane executor sees a difference that the slow evaluator does not confirm
-FRUITLESS = 3
-# formats that hold nothing above the range of f16, and integers
-NARROW = frozenset({"f16", "e4m3", "e5m2"} | (DTYPE_BYTES.keys() - FLOATS))
 # instructions that leave the rationals
 IRRATIONAL = frozenset({"ex2", "lg2", "sqrt", "rsqrt", "tanh", "sin", "cos"})
 
@@ -80,49 +63,10 @@ def unknown_inputs(*sides: Subject) -> dict[str, int]:
     return {name: n for name, n in sizes.items() if n}
 
 
-def find_witness(
-    reference: Subject,
-    subject: Subject,
-    pairs: dict[str, tuple[Pair, Any]],
-    *,
-    ctas: list[int] | None,
-    seed: int,
-    progress: Callable[[str, float], None],
-) -> Witness | None:
-    """An input on which some element differs, confirmed, or None.
-
-    `pairs`: buffer name -> (pair of tensors, flags of the elements that may differ). A witness
-    `by_rounding` is one that rounded literals could explain; any other is preferred.
-    """
-    sizes = unknown_inputs(reference, subject)
-    started = time.monotonic()
-    narrow = {
-        param.name
-        for side in (reference, subject)
-        for param in side.launch.params
-        if not isinstance(param, TensorMap) and param.dtype in NARROW
-    }
-    tries = [
-        (family, kept(inputs, reference.launch, subject.launch))
-        for family, inputs in draws(sizes, seed, sizes.keys() - narrow)
-    ]
-    rounded: tuple[str, dict[str, Any]] | None = None
-    fruitless = 0
-    for number, (family, inputs) in enumerate(tries):
-        if time.monotonic() - started > PATIENCE or fruitless == FRUITLESS:
-            break
-        progress("looking for an input", number / len(tries))
-        seen, found = _try(reference, subject, pairs, inputs, family, ctas, widen=True)
-        if found is not None:
-            return found
-        fruitless += seen
-        if rounded is None and not seen:
-            apart, _ = _try(reference, subject, pairs, inputs, family, ctas, confirmed=False)
-            rounded = (family, inputs) if apart else None
-    if rounded is None:
-        return None
-    _, found = _try(reference, subject, pairs, rounded[1], rounded[0], ctas)
-    return None if found is None else replace(found, by_rounding=True)
+def integers(launch: Launch, inputs: Mapping[str, Any]) -> set[str]:
+    """The names of the integers among these inputs."""
+    params = (p for p in launch.params if isinstance(p, (Tensor, Scalar)))
+    return {p.name for p in params if p.dtype not in FLOATS and p.name in inputs}
 
 
 def with_integers(launch: Launch, inputs: Mapping[str, Any]) -> Launch:
@@ -137,72 +81,72 @@ def with_integers(launch: Launch, inputs: Mapping[str, Any]) -> Launch:
     return replace(launch, params=tuple(params))
 
 
-def _run(
-    side: Subject, domain: Any, reals: Any, ctas: list[int] | None, inputs: dict[str, Any]
-) -> Execution:
-    launch = with_integers(side.launch, inputs)
-    return execute(side.kernel, launch, domain, ctas=ctas, reals=reals)
-
-
-def _try(
-    reference: Subject,
-    subject: Subject,
-    pairs: dict[str, tuple[Pair, Any]],
-    inputs: dict[str, Any],
-    family: str,
-    ctas: list[int] | None,
-    *,
-    widen: bool = False,
-    confirmed: bool = True,
-) -> tuple[bool, Witness | None]:
-    """Does some element differ on this input, and the witness that the slow evaluator confirms."""
-    domain = EnclosureDomain(inputs, widen)
-    reals: Reals[Any] = Reals(domain)
-    try:
-        a, b = (_run(side, domain, reals, ctas, inputs) for side in (reference, subject))
-    except (Refused, BudgetError):
-        return False, None
-    apart = False
-    for name, (pair, candidates) in pairs.items():
-        gap = np.where(candidates, separation(a, b, pair, domain), 0)
-        for element in np.argsort(-gap, kind="stable")[:TRIED]:
-            if gap[element] <= 0:
-                break
-            apart = True
-            if not confirmed:
-                return True, None
-            values = confirm(reference, subject, inputs, (name, int(element)), ctas)
-            if values is not None:
-                index = pair[0].index(int(element))
-                return True, Witness(name, index, values[0], values[1], family, inputs)
-    return apart, None
-
-
 def writers(
     side: Subject, element: tuple[str, int], ctas: list[int] | None, inputs: dict[str, Any]
 ) -> dict[int, tuple[int, tuple[int, int, int]]]:
     """The CTAs that write an element, each with the instruction and thread that did it last."""
-    domain = EnclosureDomain(inputs)
+    return _writers(side, element, ctas, inputs, EnclosureDomain(inputs))
+
+
+def _writers(
+    side: Subject,
+    element: tuple[str, int],
+    ctas: list[int] | None,
+    inputs: dict[str, Any],
+    domain: EnclosureDomain,
+) -> dict[int, tuple[int, tuple[int, int, int]]]:
     launch = with_integers(side.launch, inputs)
     run = execute(side.kernel, launch, domain, ctas=ctas, watch=element)
     return run.memories[element[0]].writers
 
 
+class _Watched(EnclosureDomain):
+    """Notes whether anything was compared: else no float decides who stores what."""
+
+    compared = False
+
+    def compare(self, op: str, a: Any, b: Any) -> Any:
+        self.compared = True
+        return super().compare(op, a, b)
+
+
+class Writers:
+    """Two kernels, and the CTAs of each that write an element, looked for no oftener than needed.
+
+    `sides`: reference and subject. `ctas`: those that are executed, or None: all.
+    """
+
+    def __init__(self, reference: Subject, subject: Subject, ctas: list[int] | None) -> None:
+        self.sides = (reference, subject)
+        self.ctas = ctas
+        self._known: dict[tuple[int, str, int], list[int]] = {}
+
+    def of(self, i: int, element: tuple[str, int], inputs: dict[str, Any]) -> list[int]:
+        """The CTAs of side `i` that write an element on these inputs, ascending."""
+        side, key = self.sides[i], (i, *element)
+        if side.launch.ctas == 1 and self.ctas is None:
+            return [0]
+        if key in self._known:
+            return self._known[key]
+        domain = _Watched(inputs)
+        found = sorted(_writers(side, element, self.ctas, inputs, domain))
+        if not domain.compared and not integers(side.launch, inputs):
+            self._known[key] = found
+        return found
+
+
 def confirm(
-    reference: Subject,
-    subject: Subject,
-    inputs: dict[str, Any],
-    element: tuple[str, int],
-    ctas: list[int] | None,
+    writers: Writers, inputs: dict[str, Any], element: tuple[str, int]
 ) -> tuple[tuple[float, float], tuple[float, float]] | None:
     """Both values (bounds) by the slow evaluator if they differ for certain, else None."""
-    if not admissible(inputs, reference.launch, subject.launch):
+    if not admissible(inputs, *(side.launch for side in writers.sides)):
         return None  # no input of the user's
-    rational = reference.rational and subject.rational
+    rational = all(side.rational for side in writers.sides)
     for numbers in (Exact, Enclosure) if rational else (Enclosure,):
         try:
             values = [
-                _slow_value(side, inputs, numbers, element, ctas) for side in (reference, subject)
+                _slow_value(side, inputs, numbers, element, writers.of(i, element, inputs))
+                for i, side in enumerate(writers.sides)
             ]
         except Unevaluated:
             continue
@@ -224,11 +168,10 @@ def _slow_value(
     inputs: dict[str, Any],
     numbers: Any,
     element: tuple[str, int],
-    ctas: list[int] | None,
+    ctas: list[int],
 ) -> Any:
     """The number that the slow evaluator leaves in an element; None if it is no number."""
-    chosen = sorted(writers(side, element, ctas, inputs))
-    result = slow_run(side, inputs, numbers, chosen)
+    result = slow_run(side, inputs, numbers, ctas)
     value = result.outputs[element[0]][element[1]]
     if isinstance(value, Real):
         return value.number

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from kcheck.verdict import Finding, Location, Verdict, Witness
+from kcheck.verdict import Difference, Finding, Location, Verdict, Witness
+
+# entries of a witness that are listed
+LISTED = 64
 
 
 def verdict_object(verdict: Verdict) -> dict[str, Any]:
@@ -49,10 +52,22 @@ def finding_object(finding: Finding) -> dict[str, Any]:
         "side": finding.side,
         "count": finding.count,
         "locations": [_location(location) for location in finding.locations],
+        "first_difference": _difference(finding.first_difference),
     }
 
 
-def _location(location: Location) -> dict[str, Any]:
+def _difference(found: Difference | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "reference": {"value": found.reference, "location": _location(found.reference_at)},
+        "subject": {"value": found.subject, "location": _location(found.subject_at)},
+    }
+
+
+def _location(location: Location | None) -> dict[str, Any] | None:
+    if location is None:
+        return None
     return {
         "file": location.file,
         "line": location.line,
@@ -70,7 +85,14 @@ def _witness(witness: Witness) -> dict[str, Any]:
         "subject": witness.subject,
         "family": witness.family,
         "path": witness.path,
+        "scripts": witness.scripts,
+        "nonzero": len(witness.entries),
+        "entries": [_entry(*entry) for entry in witness.entries[:LISTED]],
     }
+
+
+def _entry(name: str, index: tuple[int, ...], value: float) -> dict[str, Any]:
+    return {"buffer": name, "index": index, "value": value}
 
 
 def _plain(value: Any) -> Any:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
+
+import numpy as np
 
 from kcheck.verdict import Finding, Location, Verdict, Witness, element
 
 # more findings and next steps than this are counted, not printed
 SHOWN = 6
+# entries of an input that are printed
+INLINE = 8
+# how the scripts of a witness are run, by suffix
+RUN = {".py": "python {0}", ".cu": "nvcc -o witness {0} -lcuda && ./witness   (needs a GPU)"}
 RELATION = {"proved": "=", "proved-for-cta": "=", "refuted": "!="}
 
 
@@ -60,7 +67,23 @@ def _witness_lines(witness: Witness) -> list[str]:
         f"  {name} = {_enclosure(witness.subject)} in the subject",
     ]
     saved = f", saved in {witness.path}" if witness.path else ""
-    return [*lines, f"  on an input of the family `{witness.family}`{saved}"]
+    lines.append(f"  on an input of the family `{witness.family}`{saved}")
+    if witness.inputs:
+        lines.append(f"  {_input(witness)}")
+    return lines + [f"  run both on it: {RUN[Path(x).suffix].format(x)}" for x in witness.scripts]
+
+
+def _input(witness: Witness) -> str:
+    """`A[0,3] = 1, B[3,5] = -2, else 0`, or how many entries there are."""
+    entries = witness.entries
+    if len(entries) > INLINE:
+        values = [value for *_, value in entries]
+        total = sum(np.size(x) for x in witness.inputs.values())
+        return (
+            f"{len(entries)} of {total} entries are not 0: {min(values):.9g} to {max(values):.9g}"
+        )
+    shown = [f"{element(name, index) if index else name} = {x:.9g}" for name, index, x in entries]
+    return ", ".join([*shown, "else 0"]) if shown else "all entries are 0"
 
 
 def _enclosure(bounds: tuple[float, float]) -> str:
@@ -77,7 +100,19 @@ def finding_lines(finding: Finding) -> list[str]:
     """The reason and the side, then each place with its instruction."""
     times = f" ({finding.count} times)" if finding.count > 1 else ""
     lines = [f"  {finding.reason}, {finding.side}: {finding.message}{times}"]
-    return lines + [f"    {_place(location)}" for location in finding.locations]
+    lines += [f"    {_place(location)}" for location in finding.locations]
+    found = finding.first_difference
+    if found is None:
+        return lines
+    return [
+        *lines,
+        f"    first difference: {_made(found.subject, found.subject_at)} in the subject",
+        f"      against {_made(found.reference, found.reference_at)} in the reference",
+    ]
+
+
+def _made(formula: str, place: Location | None) -> str:
+    return formula if place is None else f"{_place(place)}   makes {formula}"
 
 
 def _place(location: Location) -> str:

@@ -33,7 +33,6 @@ _ROUND = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 def _converted(fn: Callable[[Machine, R], R], fmt: str, target: str) -> Callable[..., Step]:
     def make(dst: int, source: int) -> Step:
         def run(m: Machine) -> None:
-            m.reals.at = m.at
             x = fn(m, m.real(m.regs[source], fmt))
             result: R = Real(x.v, x.c, x.kind, target)
             put(m, dst, result)

@@ -112,7 +112,6 @@ def _scalar(dst: int, sources: list[int], fmt: str, fn: Function) -> Step:
             if type(x) is not Real or x.fmt != fmt or x.u is not None:
                 x = m.real(x, fmt)
             xs.append(x)
-        m.reals.at = m.at
         result = fn(m, fmt, *xs)
         result.fmt = fmt
         regs[dst] = result if m.mask is None else m.merge(regs[dst], result)
@@ -125,7 +124,6 @@ def _pair(dst: int, sources: list[int], fmt: str, fn: Function) -> Step:
 
     def run(m: Machine) -> None:
         pairs = [m.halves(m.regs[s]) for s in sources]
-        m.reals.at = m.at
         out = []
         for i in range(2):
             result = fn(m, fmt, *[m.real(pair[i], fmt) for pair in pairs])
@@ -195,7 +193,6 @@ def _float_setp(d: Decoder, instr: Instr, slots: Slots) -> Step:
     write = predicate_writer(d, instr.operands[0], instr.operands[3:], slots.get("bool", ""))
 
     def run(m: Machine) -> None:
-        m.reals.at = m.at
         write(m, compare(m, cmp, m.real(m.regs[a], fmt), m.real(m.regs[b], fmt)))
 
     return run
@@ -210,7 +207,6 @@ def _half2_comparison(
     join = joined(d, instr.operands[3:], slots.get("bool", ""))
 
     def read(m: Machine) -> tuple[Pred, Pred]:
-        m.reals.at = m.at
         pairs = zip(m.halves(m.regs[a]), m.halves(m.regs[b]), strict=True)
         p, q = (compare(m, cmp, m.real(x, fmt), m.real(y, fmt)) for x, y in pairs)
         return join(m, p), join(m, q)
@@ -327,7 +323,6 @@ def _xorsign(op: str) -> Builder:
         fn = _function(op, slots)
 
         def run(m: Machine) -> None:
-            m.reals.at = m.at
             x, y = (m.integer(m.regs[s], FMT_BYTES[fmt]) for s in sources)
             negative = np.asarray(integers.view(x.a ^ y.a, "s") < 0)
             size = fn(m, fmt, *[m.reals.abs(m.real(m.regs[s], fmt)) for s in sources])

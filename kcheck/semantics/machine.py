@@ -140,6 +140,15 @@ class Machine(Conversions):
         self.lanes = 0
         self.lane: NDArray[np.int64] = np.zeros(0, np.int64)
 
+    @property
+    def at(self) -> int:
+        """The instruction being executed, which the values know too."""
+        return self.reals.at
+
+    @at.setter
+    def at(self, at: int) -> None:
+        self.reals.at = at
+
     # one batch
 
     def run(self, ctas: NDArray[np.int64]) -> None:
@@ -203,7 +212,7 @@ class Machine(Conversions):
     def execute(self, index: int, mask: Bool) -> None:
         """Run lanes from a block on, as long as they come first."""
         self.enter(mask)
-        blocks = self.program.blocks
+        blocks, reals = self.program.blocks, self.reals
         join = None if self.arms is None else self.arms.join
         while True:
             block = blocks[index]
@@ -218,7 +227,7 @@ class Machine(Conversions):
             self.executed += len(block.steps) + 1
             if self.executed > self.budget:
                 raise BudgetError("time", f"more than {self.budget} instructions were executed")
-            for self.at, step in block.steps:
+            for reals.at, step in block.steps:
                 step(self)
             outcome = block.end(self)
             if isinstance(outcome, list):

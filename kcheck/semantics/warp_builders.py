@@ -332,7 +332,6 @@ def _mma(d: Decoder, instr: Instr, slots: Slots) -> Step:
             if undefined_out is not None:
                 ids = np.where(undefined_out[:, rows, cols].reshape(-1), UNDEF, SYMBOLIC)
                 part = m.reals.mixed(v, ids.astype(np.int32))
-            m.reals.at = m.at
             check_magic(m, out, part, c[i])
             total = m.reals.add(part, c[i])
             total.fmt = out

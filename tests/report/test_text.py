@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
-from kcheck.report.text import SHOWN, verdict_text
-from kcheck.verdict import Finding, Location, Verdict, Witness
+from kcheck.report.text import INLINE, SHOWN, verdict_text
+from kcheck.verdict import Difference, Finding, Location, Verdict, Witness
 
 PROVED = Verdict(
     "proved",
@@ -58,6 +61,57 @@ def test_refuted() -> None:
         "  value.mismatch, both: 1 element differs (2 times)",
         "    b.ptx:88: st.global.f32 [%rd1], %f1;   by thread (3,0,0), CTA (1,2,0)",
         "    a.ptx:7: st.global.f32 [%rd2], %f9;",
+    ]
+
+
+FOUND = Finding(
+    "value.mismatch",
+    "m",
+    "subject",
+    first_difference=Difference(
+        "A[0,1] * 3",
+        "A[0,1] * 2",
+        Location("a.ptx", 7, "mul.f32 %f1, %f2, 3.0;"),
+        Location("b.ptx", 9, "mul.f32 %f1, %f2, 2.0;"),
+    ),
+)
+
+
+def test_first_difference() -> None:
+    assert verdict_text(Verdict("refuted", findings=(FOUND,))).splitlines()[1:] == [
+        "  value.mismatch, subject: m",
+        "    first difference: b.ptx:9: mul.f32 %f1, %f2, 2.0;   makes A[0,1] * 2 in the subject",
+        "      against a.ptx:7: mul.f32 %f1, %f2, 3.0;   makes A[0,1] * 3 in the reference",
+    ]
+    inputs = replace(FOUND, first_difference=Difference("A[1]", "A[0]"))
+    assert verdict_text(Verdict("refuted", findings=(inputs,))).splitlines()[2:] == [
+        "    first difference: A[0] in the subject",
+        "      against A[1] in the reference",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entries", "shown"),
+    [
+        ((("A", (0, 3), 1.0), ("B", (3, 5), -2.0)), "A[0,3] = 1, B[3,5] = -2, else 0"),
+        ((("alpha", (), 0.5),), "alpha = 0.5, else 0"),
+        ((), "all entries are 0"),
+        (
+            tuple(("A", (0, i), float(i)) for i in range(1, INLINE + 2)),
+            "9 of 24 entries are not 0: 1 to 9",
+        ),
+    ],
+)
+def test_input_of_a_witness(
+    entries: tuple[tuple[str, tuple[int, ...], float], ...], shown: str
+) -> None:
+    inputs = {"A": np.zeros(8), "B": np.zeros(15), "alpha": np.zeros(1)}
+    witness = Witness("C", (), (1, 1), (2, 2), "zeros", inputs, "w.npz", ("w.py", "w.cu"), entries)
+    assert verdict_text(Verdict("refuted", witness=witness)).splitlines()[3:] == [
+        "  on an input of the family `zeros`, saved in w.npz",
+        f"  {shown}",
+        "  run both on it: python w.py",
+        "  run both on it: nvcc -o witness w.cu -lcuda && ./witness   (needs a GPU)",
     ]
 
 

@@ -5,6 +5,7 @@ A node is a row number, or, negative, an input symbol: -g for generator g.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,30 @@ class Dag:
         more = self._op.size // 2
         self._op = np.concatenate([self._op, np.zeros(more, np.uint8)])
         self._args = np.concatenate([self._args, np.zeros((3, more), np.int32)], axis=1)
+
+
+class TracedDag(Dag):
+    """A graph of about `most` rows at most that knows where (`where()`) each of them was made."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.where: Callable[[], int] = lambda: -1
+        self._most = most
+        self._starts: list[int] = []
+        self._places: list[int] = []
+
+    def block(self, op: int, *args: Any) -> Nodes:
+        """As in Dag. BudgetSpent if there are too many rows."""
+        if self.count > self._most:
+            raise BudgetSpent(f"more than {self._most} operations")
+        self._starts.append(self.count)
+        self._places.append(self.where())
+        return super().block(op, *args)
+
+    def places(self, rows: NDArray[Any]) -> NDArray[np.int64]:
+        """Where rows were made."""
+        block = np.searchsorted(np.array(self._starts), rows, side="right") - 1
+        return np.array(self._places, np.int64)[block]
 
 
 class TermValue:

@@ -36,8 +36,8 @@ from kcheck.canon.term.equality import Equality
 class TermDomain:
     """Exact values. `equal` says True only where a proof was found."""
 
-    def __init__(self) -> None:
-        self.dag = Dag()
+    def __init__(self, dag: Dag | None = None) -> None:
+        self.dag = Dag() if dag is None else dag
         self.algebra = Algebra()
         self.names: list[str] = []
         self.constants_used: list[int] = []
@@ -70,6 +70,18 @@ class TermDomain:
             self._symbols += more
             known = self._inputs[name] = np.concatenate([known, new])
         return TermValue(known[:n])
+
+    def places(self) -> list[tuple[str, int]]:
+        """The input and the element of symbol -1, -2, ..."""
+        found = [("", 0)] * self._symbols
+        for name, nodes in self._inputs.items():
+            for i, node in enumerate((-nodes - 1).tolist()):
+                found[node] = (name, i)
+        return found
+
+    def number(self, i: int) -> Fraction:
+        """The constant that a row CONST means by `i`."""
+        return self.algebra.q.values[self.constants_used[i]]
 
     def store(self, n: int) -> TermStore:
         """A new memory."""

@@ -1,0 +1,183 @@
+"""Inputs that show a difference: found near the constants of a kernel, and made small."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kcheck.check import equivalent
+from kcheck.contrast import Contrast, contrast
+from kcheck.ptx_frontend.lower import lower
+from kcheck.ptx_frontend.parser import parse
+from kcheck.shrink import shrunk
+from kcheck.verdict import Verdict
+from kcheck.witness import Subject, Writers, confirm
+from tests.corpus import CASES, verdict_of
+from tests.semantics.harness import entry, launch_of, out, symbol
+
+PARAMS = (symbol("x", "f32", 32), symbol("y", "f32", 32), out("z", "f32", 32))
+LAUNCH = launch_of(PARAMS)
+LOADS = "ld.global.f32 %f1, [%x]; ld.global.f32 %f2, [%y];\n"
+STORE = "\nst.global.f32 [%z], %f3;"
+
+
+def refuted(reference: str, subject: str, params: Any = PARAMS) -> Verdict:
+    texts = [entry(LOADS + body + STORE, params) for body in (reference, subject)]
+    return equivalent(*texts, launch=launch_of(params), safety=False, seed=1)
+
+
+# reference, subject: they differ only where no family of inputs comes
+RARE = {
+    # x in (5.3, 5.34)
+    "window": (
+        "mov.f32 %f3, 0f00000000;",
+        "setp.gt.f32 %p1, %f1, 0f40A9999A; setp.lt.f32 %p2, %f1, 0f40AAE148;"
+        "and.pred %p3, %p1, %p2; selp.f32 %f3, 0f3F800000, 0f00000000, %p3;",
+    ),
+    # x + y = 301.25
+    "tie": (
+        "mov.f32 %f3, %f2;",
+        "add.f32 %f4, %f1, %f2; setp.eq.f32 %p1, %f4, 0f4396A000; selp.f32 %f3, %f1, %f2, %p1;",
+    ),
+    # a bump of max around x - y = 77.75
+    "maximum": (
+        "mov.f32 %f3, 0f00000000;",
+        "sub.f32 %f4, %f1, %f2; sub.f32 %f4, %f4, 0f429B8000; abs.f32 %f4, %f4;"
+        "mov.f32 %f5, 0f3D800000; sub.f32 %f5, %f5, %f4; max.f32 %f3, %f5, 0f00000000;",
+    ),
+}
+
+
+@pytest.mark.parametrize("kernel", RARE)
+def test_guided(kernel: str) -> None:
+    verdict = refuted(*RARE[kernel])
+    assert (verdict.verdict, verdict.reason) == ("refuted", "value.mismatch")
+    witness = verdict.witness
+    assert witness is not None
+    assert (witness.family, witness.buffer) == ("guided", "z")
+    (low, high), (floor, top) = witness.reference, witness.subject
+    assert high < floor or top < low
+    x, y = (float(witness.inputs[name][witness.index[0]]) for name in "xy")
+    assert {(name, index) for name, index, _ in witness.entries} <= {
+        ("x", witness.index),
+        ("y", witness.index),
+    }
+    where = {
+        "window": 5.3 < x < 5.34,
+        "tie": x + y == 301.25 and x != y,
+        "maximum": abs(x - y - 77.75) < 1 / 16,
+    }
+    assert where[kernel]
+    finding = verdict.findings[0]
+    assert (finding.reason, finding.side) == ("value.mismatch", "subject")
+    assert all("st.global.f32" in place.text for place in finding.locations)
+
+
+def test_guided_inputs_fit_their_format() -> None:
+    """bf16 has 8 bits: 5.3 is none of its numbers."""
+    params = (symbol("x", "bf16", 32), symbol("y", "f32", 32), out("z", "f32", 32))
+    load = "ld.global.b16 %h1, [%x]; cvt.f32.bf16 %f1, %h1;"
+    reference, subject = (f"{load}{body}" for body in RARE["window"])
+    wide = subject.replace("0f40AAE148", "0f40AE147B")  # 5.44
+    verdict = refuted(reference, wide, params)
+    assert verdict.witness is not None
+    (entry_,) = (e for e in verdict.witness.entries if e[0] == "x")
+    assert entry_[2] == 5.3125 or 5.3 < entry_[2] < 5.44
+    assert entry_[2] * 32 == int(entry_[2] * 32)
+
+
+def test_equal_kernels_have_no_witness() -> None:
+    """max(x, y) against a select: nothing to find, and nothing is claimed."""
+    both = (
+        "max.f32 %f3, %f1, %f2;",
+        "setp.gt.f32 %p1, %f1, %f2; selp.f32 %f3, %f1, %f2, %p1;",
+    )
+    verdict = refuted(*both)
+    assert verdict.witness is None
+    assert verdict.verdict != "refuted"
+
+
+# what the families find is made small
+
+SMALL = {
+    "09-tree-reduce-non-pow2": ("out", 1),
+    "14-splitk-bias-per-split": ("y", 1),
+    "16-swizzle-wrong-on-read": ("out", 1),
+    "19-ldmatrix-trans-omitted": ("C", 2),
+    "24-index-overflow-u32": ("out", 1),
+    "36-vector-atomic-invariant-target": ("out", 1),
+    "39-k-tail-stale-smem": ("C", 2),
+}
+
+
+@pytest.mark.parametrize("case", SMALL)
+def test_few_ones_are_left(case: str) -> None:
+    verdict = verdict_of(CASES / case, "ref", "bug")
+    witness = verdict.witness
+    buffer, entries = SMALL[case]
+    assert (verdict.verdict, verdict.reason) == ("refuted", "value.mismatch")
+    assert witness is not None
+    assert witness.buffer == buffer
+    assert [value for *_, value in witness.entries] == [1.0] * entries
+    assert sum(np.count_nonzero(x) for x in witness.inputs.values()) == entries
+    assert witness.reference[1] < witness.subject[0] or witness.subject[1] < witness.reference[0]
+
+
+def test_very_negative_scores_stay() -> None:
+    """Case 13: every score must lie below the mask, so none becomes 0; all become one number."""
+    verdict = verdict_of(CASES / "13-masked-softmax-finite-mask", "ref", "bug")
+    assert verdict.witness is not None
+    assert {value for *_, value in verdict.witness.entries} == {-16384.0}
+    assert len(verdict.witness.entries) == 20
+
+
+def close_up(reference: str, subject: str) -> tuple[Contrast, Writers]:
+    kernels = [lower(parse(entry(LOADS + body + STORE, PARAMS))) for body in (reference, subject)]
+    first, second = (Subject(kernel, LAUNCH) for kernel in kernels)
+    writers = Writers(first, second, None)
+    zeros = {"x": np.zeros(32), "y": np.zeros(32)}
+    found = contrast(writers, ("z", 3), zeros)
+    assert found is not None
+    return found, writers
+
+
+def test_contrast_is_of_one_element() -> None:
+    close, writers = close_up("add.f32 %f3, %f1, %f2;", "sub.f32 %f3, %f1, %f2;")
+    assert close.slice.names == [("x", 3), ("y", 3)]
+    assert [close.symbol(i) for i in range(2)] == ["x[3]", "y[3]"]
+    assert {writers.sides[0].kernel.code[at].opcode[0] for at in close.made[close.slice.roots]} <= {
+        "add",
+        "sub",
+    }
+    gaps = close.gaps(np.array([[1.0, 1.0], [0.0, 2.0]]), widen=False)
+    assert gaps[0] == 0
+    assert gaps[1] > 0.5
+    inputs = close.inputs(np.array([1.0, 2.0]))
+    assert (inputs["x"][3], inputs["y"][3], inputs["x"].sum()) == (1, 2, 1)
+    assert close.point(inputs).tolist() == [1, 2]
+    assert confirm(writers, inputs, ("z", 3)) == ((3, 3), (-1, -1))
+
+
+def test_shrunk_points_still_differ() -> None:
+    """y must not vanish; x may."""
+    close, _ = close_up("add.f32 %f3, %f1, %f2;", "sub.f32 %f3, %f1, %f2;")
+    quiet: Any = lambda stage, done: None  # noqa: E731
+    small = shrunk(close, np.array([2.375, -7.0]), True, 10.0, quiet)
+    assert small is not None
+    assert small.tolist() == [0, 1]
+    assert shrunk(close, np.array([2.375, 0.0]), True, 10.0, quiet) is None
+    # no time: the point as it is
+    same = shrunk(close, np.array([2.375, -7.0]), True, -1.0, quiet)
+    assert same is not None
+    assert same.tolist() == [2.375, -7]
+
+
+def test_rounding_of_points() -> None:
+    close, _ = close_up("add.f32 %f3, %f1, %f2;", "sub.f32 %f3, %f1, %f2;")
+    third = close.rounded(np.array([[1 / 3], [1e300]]))
+    assert third[0, 0] == np.float32(1 / 3)
+    assert third[1, 0] == 0  # beyond f32
+    assert not math.isnan(third.sum())
