@@ -212,7 +212,6 @@ def test_old_value_of_an_atomic_is_unstable() -> None:
 @pytest.mark.parametrize(
     ("line", "form"),
     [
-        ("@%p1 bra L;\nbar.sync 0;", "branch"),
         ("frobnicate.f32 %f3, %f1;", "frobnicate.f32"),
         ("add.wobble.f32 %f3, %f1, %f1;", "add.wobble.f32"),
         ("cvt.rzi.s32.f32 %r1, %f1;", "symbolic-int"),
