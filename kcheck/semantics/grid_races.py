@@ -69,6 +69,9 @@ class GridRaces:
             for near in wanted:
                 apart = (races.serial[me] != races.serial[other]) != near
                 unordered = (me != other) & apart & ~known
+                if near and races.clocks.partial.any():
+                    current = earlier.base[other] == races.base[other]
+                    unordered &= ~(current & races.clocks.ordered(me, other, earlier.own[other]))
                 if earlier.tail and access.tail:
                     unordered &= ~m.tickets.same_tail(me, other) | near
                 if unordered.any():
