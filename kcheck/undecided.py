@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SHOWN = 6
 _SMALLER = "a smaller launch, or --cta N"
 _VALUES = "values: in the launch file for the integers that it depends on"
+_DECIDED = (_VALUES, "range: in the launch file, if it decides the comparison")
 # reason, or what it begins with -> what to try
 ADVICE: dict[str, tuple[str, ...]] = {
     "budget.time": ("a larger --time-limit, if one was given", _SMALLER),
@@ -41,7 +42,8 @@ ADVICE: dict[str, tuple[str, ...]] = {
         _VALUES,
         "a number as the scalar's value:",
     ),
-    "unsupported.branch": (_VALUES, "range: in the launch file, if it decides the comparison"),
+    "unsupported.branch": _DECIDED,
+    "unsupported.predicated": _DECIDED,
     "unsupported.address": (_VALUES,),
     "unsupported.symbolic-address": (
         "a range: in the launch file that keeps the index within its buffer",
