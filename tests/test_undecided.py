@@ -45,8 +45,8 @@ def _code() -> str:
 UNDECIDED = {
     "unsupported.infinity": (COPY, "mul.f32 %f3, %f1, 0f7F800000;"),
     "unsupported.symbolic-int": (COPY, "cvt.rzi.s32.f32 %r1, %f1; cvt.rn.f32.s32 %f3, %r1;"),
-    "unsupported.predicated": (COPY, "setp.gt.f32 %p1, %f1, 0f00000000; @%p1 bra L; add.f32 %f9, %f1, "
-                               "%f1; st.global.f32 [%z], %f9; bar.sync 0; L: mov.f32 %f3, %f1;"),
+    "unsupported.predicated": (COPY, "setp.gt.f32 %p1, %f1, 0f00000000; @%p1 bra L; bar.sync 0;"
+                               "L: mov.f32 %f3, %f1;"),
     "unsupported.magic-rounding": (COPY, "add.f32 %f3, %f1, 0f4B400000;"),
 }  # fmt: skip
 STEPS = {

@@ -310,6 +310,34 @@ NAMED = [
         128,
     ),
     Litmus(
+        "an elected lane comes to the barrier without its warp",
+        STORE
+        + """
+        setp.lt.u32 p, i, 32; @p bra C;
+        setp.eq.u32 q, l, 0;
+        @q barrier.sync 1, 64;
+        bra E;
+        C: bar.sync 1, 64;
+        """
+        + OTHER.format(32)
+        + "E:\n",
+        (LOADED,),
+    ),
+    Litmus(
+        "an elected lane comes to the barrier after its warp",
+        STORE
+        + """
+        setp.lt.u32 p, i, 32; @p bra C;
+        bar.warp.sync -1;
+        setp.eq.u32 q, l, 0;
+        @q barrier.sync 1, 64;
+        bra E;
+        C: bar.sync 1, 64;
+        """
+        + OTHER.format(32)
+        + "E:\n",
+    ),
+    Litmus(
         "halves of two warps at one barrier",
         """
         setp.lt.u32 p, l, 16; @!p bra E;
