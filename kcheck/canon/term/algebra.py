@@ -334,11 +334,15 @@ class Algebra:
         return min(left)
 
     def lazy(self, poly: int) -> Term:
-        """A sum as one term: its lead times a generator for the rest, which has lead 1."""
+        """A sum as one term: number and exponential of its lead times a generator for the rest.
+
+        What can be 0, an indicator or an input, stays inside: s = p x (s/p) is false where p is 0.
+        """
         term = self.single(poly)
         if term is not None:
             return term
-        lead = self.lead(poly)
+        c, _, x = self.lead(poly)
+        lead = c, 0, x
         rest = self.scaled(poly, self.power(lead, -1))
         return self.times(lead, (ONE, self.atom("form", rest) << SHIFT, 0))
 

@@ -143,7 +143,7 @@ class Functions:
         return size, x, a.scaled(poly, inverse)
 
     def lg2(self, poly: int) -> int:
-        """lg2 |s|: products come apart (all arguments of lg2 are positive: ledger)."""
+        """lg2 s: positive factors come apart; the rest, as a whole, is positive too (ledger)."""
         return self._once("lg2", poly, self._lg2)
 
     def _lg2(self, poly: int) -> int:
@@ -153,13 +153,20 @@ class Functions:
         size, x, rest = self._positive_lead(poly)
         parts = [self._lg2_number(size), self.exponent(x)]
         term = a.single(rest)
-        if term is not None and a.q.values[term[0]] > 0:
-            for g, n in a.monomials.powers(term[1]):
+        if term is not None:
+            sure = [(g, n) for g, n in a.monomials.powers(term[1]) if self._sure(g)]
+            for g, n in sure:
                 base = a.poly([(ONE, g << SHIFT, 0)])
                 parts.append(a.poly([(a.q.intern(Fraction(n)), a.atom("lg2", base) << SHIFT, 0)]))
-        else:
+                rest = a.scaled(rest, a.power((ONE, g << SHIFT, 0), -n))
+        if rest != a.one:
             parts.append(a.poly([(ONE, a.atom("lg2", rest) << SHIFT, 0)]))
         return a.sum(*parts)
+
+    def _sure(self, generator: int) -> bool:
+        """Is a generator positive whatever the inputs? Factors of a positive product need not."""
+        kind, *rest = self.a.kind(generator)
+        return kind in ("form", "inverse") and self.sign(rest[0]) == 1
 
     def _lg2_number(self, value: Fraction) -> int:
         """lg2 of a positive number: of its primes (the larger ones as a whole)."""

@@ -58,13 +58,21 @@ def call(op: str, *args: Expr | int) -> Expr:
 X, Y, Z = (Expr(f"in:{name}") for name in INPUTS)
 
 
-def build(expr: Expr, d: Domain[Any]) -> Any:
-    """The value of an expression in a domain; shape (1,)."""
+def build(expr: Expr, d: Domain[Any], made: dict[Expr, Any] | None = None) -> Any:
+    """The value of an expression in a domain; shape (1,). `made`: values, each built once."""
+    if made is None:
+        return _build(expr, d, None)
+    if expr not in made:
+        made[expr] = _build(expr, d, made)
+    return made[expr]
+
+
+def _build(expr: Expr, d: Domain[Any], made: dict[Expr, Any] | None) -> Any:
     if expr.op.startswith("in:"):
         return d.input(expr.op[3:], 1)
     if expr.op.startswith("#"):
         return d.constants([Fraction(expr.op[1:])], np.zeros(1, np.int64))
-    args = [build(arg, d) for arg in expr.args]
+    args = [build(arg, d, made) for arg in expr.args]
     if expr.op == "div":
         return d.div(*args)[0]
     if expr.op in ("lg2", "sqrt"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import sympy
@@ -43,8 +44,9 @@ def test_no_false_proof(seed: int) -> None:
     rng = random.Random(seed)
     ops, depth = rng.choice(FAMILIES), rng.choice((1, 2, 2, 3))
     pool = [some(rng, depth, ops) for _ in range(8)]
-    domain = TermDomain()
-    values = [build(e, domain) for e in pool]
+    pool += [Expr(rng.choice(("add", "mul")), tuple(rng.sample(pool, 2))) for _ in range(4)]
+    domain, made = TermDomain(), dict[Expr, Any]()
+    values = [build(e, domain, made) for e in pool]
     for (a, x), (b, y) in combinations(list(zip(pool, values, strict=True)), 2):
         if domain.equal(x, y).all():
             assert not differ(a, b), f"{a} = {b}"
