@@ -34,7 +34,7 @@ class Wholes:
         for i in range(3):
             arg = s.args[i, users]
             valid = (arg >= 0) & ((i == 0) | (s.op[users] != ATOM)) & (s.op[users] != CONST)
-            alike = self.group[users] == self.group[np.maximum(arg, 0)]
+            alike = self.group[users] == self.group[np.where(valid, arg, 0)]
             outside[arg[valid & ~(alike & (self.group[users] > 0))]] = True
         return ~outside & (self.group > 0)
 
