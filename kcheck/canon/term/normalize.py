@@ -8,6 +8,7 @@ normalized first, once, and its sum is spliced in wherever the node occurs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 
 import numpy as np
@@ -202,7 +203,7 @@ class Normalizer:
         for kind in np.unique(second).tolist():
             here = e if (second == kind).all() else e.pick(second == kind)
             if kind == _KNOWN:
-                more += self._absorbed(here)
+                more += [Entries(t, here.a[i], here.a[i]) for t, i in self._absorbed(here)]
                 continue
             a, b, _ = self.dag.args[:, here.b]
             if kind == _NEG:
@@ -211,33 +212,36 @@ class Normalizer:
                 t, rows = self._over(here.t, b)
                 products.append(Entries(t, here.a[rows], a[rows]))
             else:
-                self._compound(here, a, b, more, products)
+                self._compound(here, (a, b), more, products, done)
 
     def _classes(self, nodes: Nodes) -> NDArray[np.uint8]:
         """What factors are (inputs, numbers and functions: _KNOWN)."""
         return np.where(nodes < 0, _KNOWN, _CLASS[self.dag.op[np.maximum(nodes, 0)]])
 
-    def _absorbed(self, e: Entries) -> list[Entries]:
-        """The factors `b` are inputs or have normal forms: they go into the terms."""
-        inputs = e.b < 0
-        out = []
+    def _absorbed(self, e: Entries) -> Iterator[tuple[Terms, NDArray[np.int32]]]:
+        """The terms times the factors `b`, inputs or with normal forms, and their rows."""
+        inputs, index = e.b < 0, np.arange(e.b.size, dtype=np.int32)
         for chosen, times in ((inputs, self._times_inputs), (~inputs, self._times_known)):
             if chosen.any():
-                rest = e if chosen.all() else e.pick(chosen)
-                made = times(rest._replace(a=rest.b, b=rest.a))
-                out.append(Entries(made.t, made.b, made.b))
-        return out
+                made = times(Entries(e.t.pick(chosen), e.b[chosen], index[chosen]))
+                yield made.t, made.b
 
     def _compound(
-        self, e: Entries, x: Nodes, y: Nodes, more: list[Entries], products: list[Entries]
+        self,
+        e: Entries,
+        parts: tuple[Nodes, Nodes],
+        more: list[Entries],
+        products: list[Entries],
+        done: list[Terms],
     ) -> None:
         """`b` is a product of x and y, or a sum; so is `a`, or it is worse."""
+        x, y = parts
         knows_y = self._classes(y) == _KNOWN
         simple = (self.dag.op[e.b] == MUL) & (knows_y | (self._classes(x) == _KNOWN))
         if simple.any():
-            inner, other = np.where(knows_y, y, x), np.where(knows_y, x, y)
-            part = e.pick(simple)._replace(b=inner[simple])
-            products += self._absorbed_with(part, e.a[simple], other[simple])
+            inner, other = np.where(knows_y, y, x)[simple], np.where(knows_y, x, y)[simple]
+            part = e.pick(simple)._replace(b=inner)
+            products += [Entries(t, part.a[i], other[i]) for t, i in self._absorbed(part)]
             e = e.pick(~simple)
             if not e.a.size:
                 return
@@ -248,21 +252,9 @@ class Normalizer:
             t = self._times_named(e.t.pick(named), self.normalize(factor[named]))
             more.append(Entries(t, other[named], other[named]))
         if not named.all():
-            self._two_sums(e.pick(~named), more)
+            self._two_sums(e.pick(~named), more, done)
 
-    def _absorbed_with(self, e: Entries, a: Nodes, b: Nodes) -> list[Entries]:
-        """The terms times the factors `e.b`, in front of a times b."""
-        inputs = e.b < 0
-        out = []
-        index = np.arange(e.b.size, dtype=np.int32)
-        for chosen, times in ((inputs, self._times_inputs), (~inputs, self._times_known)):
-            if chosen.any():
-                rest = e.pick(chosen)
-                made = times(rest._replace(a=rest.b, b=index[chosen]))
-                out.append(Entries(made.t, a[made.b], b[made.b]))
-        return out
-
-    def _two_sums(self, e: Entries, more: list[Entries]) -> None:
+    def _two_sums(self, e: Entries, more: list[Entries], done: list[Terms]) -> None:
         """Both factors are sums: short ones are multiplied out, long ones get names."""
         polys = [self.normalize(nodes) for nodes in (e.a, e.b)]
         sizes = [self._sizes(p) for p in polys]
@@ -277,13 +269,7 @@ class Normalizer:
             more.append(Entries(t, nodes[out][rows], nodes[out][rows]))
         if not out.all():
             rest = e.pick(~out)
-            t = self._times_named(self._times_named(rest.t, short[~out]), long[~out])
-            one = np.full(t.r.size, self._one(), np.int32)
-            more.append(Entries(t, one, one))
-
-    def _one(self) -> int:
-        """A node that is 1."""
-        return 0
+            done.append(self._times_named(self._times_named(rest.t, short[~out]), long[~out]))
 
     def _is_divisor(self, nodes: Nodes) -> Bool:
         """Nodes that something is divided by."""
