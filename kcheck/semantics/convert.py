@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from kcheck.canon.constants import ONE, SYMBOLIC, UNDEF, ZERO
 from kcheck.canon.domain import Domain
 from kcheck.canon.real import SYM, Real, Reals
 from kcheck.semantics.codec import Codec
-from kcheck.semantics.units import undefined
+from kcheck.semantics.units import real_width, undefined
 from kcheck.semantics.values import (
+    EXACT,
     FMT_BYTES,
+    FRACTION,
     UNSIGNED,
     Array,
     Bool,
@@ -29,6 +32,7 @@ from kcheck.semantics.values import (
     Unsupported,
     either,
 )
+from kcheck.semantics.words import Source, number
 
 
 class Conversions:
@@ -69,11 +73,33 @@ class Conversions:
             return Int(whole, None, either(either(lo.u, hi.u), self.live(x.u)))
         if type(x) is Mixed:
             return self._resolve(x, lambda v: self.integer(v, size), self._where_int)
+        if type(x) is Symbolic and x.base is None and x.size == size:
+            return self._decided(x, size)
         raise self._unreadable(x, "an integer")
+
+    def _decided(self, x: Symbolic, size: int) -> Int:
+        """A symbolic integer that can be one number only in each lane."""
+        if x.source is None:
+            assert x.word is not None
+            x.source = Source(number(self.reals, x.word))
+        u = self.live(x.u)
+        numbers = self.points(x.source.n, u)
+        if numbers is None:
+            raise self._unreadable(x, "an integer")
+        return Int(numbers.astype(UNSIGNED[size]), None, u)
+
+    def points(self, n: Real[Any], u: Bool | None = None) -> Array | None:
+        """The integers that `n` must be in the lanes of the group but `u`; None if it isn't so."""
+        low, high = (np.broadcast_to(e, (self.lanes,)) for e in self.reals.ends(n))
+        live = np.ones(self.lanes, bool) if self.mask is None else self.mask
+        live = live if u is None else live & ~u
+        if not ((low == high) & (abs(low) < EXACT))[live].all():
+            return None
+        return np.where(live, low, 0).astype(np.int64)
 
     def _real_bits(self, x: Real[Any], size: int) -> Int:
         if x.fmt not in FMT_BYTES:
-            raise Unsupported("symbolic-int", "arithmetic on an integer input without `values:`")
+            return self._decided(Symbolic(real_width(x.fmt), Source(x), u=x.u), size)
         if FMT_BYTES[x.fmt] != size:
             raise Unsupported("reinterpret", f"an {x.fmt} is read as {size} bytes")
         ids = self.reals.ids(x, (self.lanes,))
@@ -100,6 +126,8 @@ class Conversions:
             widened = self._widened(x)
             if widened is not None:
                 return widened
+        if type(x) is Symbolic and x.size == FMT_BYTES[fmt]:
+            return self._of_word(x, fmt)
         bits = self.integer(x, FMT_BYTES[fmt])
         ids = self.codec.to_ids(bits.a, fmt)
         if bits.u is not None:
@@ -110,6 +138,28 @@ class Conversions:
 
     def _chosen_real(self, x: Choice, fmt: str) -> Real[Any]:
         real = self.select_reals(x.p, self.real(x.yes, fmt), self.real(x.no, fmt))
+        real.fmt = fmt
+        return real
+
+    def _of_word(self, x: Symbolic, fmt: str) -> Real[Any]:
+        """The float whose sign and exponent are constant bits; the fraction may be any bits.
+
+        Compilers make floats of small integers so: 0x6400 | n is the f16 of 1024 + n.
+        """
+        bits, fraction = 8 * x.size, FRACTION[fmt]
+        top = None if x.word is None else x.word.field(fraction, bits - fraction, bits)
+        lanes = self.live(x.u)
+        exponent = 0 if top is None else top.ones & (1 << bits - 1 - fraction) - 1
+        if top is None or top.pieces or lanes is not None or exponent == 0:
+            raise self._unreadable(x, f"an {fmt}")
+        if exponent == (1 << bits - 1 - fraction) - 1:
+            raise self._unreadable(x, f"an {fmt}")
+        assert x.word is not None
+        mantissa = number(self.reals, x.word.field(0, fraction, fraction))
+        mantissa = self.reals.add(mantissa, self.reals.constant(1 << fraction))
+        bias = (1 << bits - 2 - fraction) - 1 + fraction
+        scale = Fraction(2) ** (exponent - bias) * (-1 if top.ones >> bits - 1 - fraction else 1)
+        real = self.reals.mul(mantissa, self.reals.constant(scale))
         real.fmt = fmt
         return real
 
@@ -145,6 +195,12 @@ class Conversions:
             lo = Mixed([(m, pair[0]) for m, pair in pairs])
             hi = Mixed([(m, pair[1]) for m, pair in pairs])
             return (lo, hi) if len(pairs) > 1 else pairs[0][1]
+        if type(x) is Real and x.fmt not in FMT_BYTES and real_width(x.fmt) == 4:
+            x = Symbolic(4, Source(x), u=x.u)
+        if type(x) is Symbolic and x.size == 4 and x.base is None:
+            fields = (x.bits.field(at, 16, 16) for at in (0, 16))
+            low, high = (Symbolic(2, None, word=word, u=x.u) for word in fields)
+            return low, high
         whole = self.integer(x, 4)
         lo_bits = whole.a.astype(np.uint16)
         hi_bits = (whole.a >> np.uint32(16)).astype(np.uint16)
@@ -292,7 +348,8 @@ class Conversions:
         if type(new) is Part:
             return Part(self._first(new.real, notmask), new.index)
         if type(new) is Symbolic:
-            return Symbolic(new.n, new.step, new.size, new.base, either(new.u, notmask))
+            u = either(new.u, notmask)
+            return Symbolic(new.size, new.source, word=new.word, step=new.step, base=new.base, u=u)
         if type(new) is Choice:
             return Choice(new.p, self._first(new.yes, notmask), self._first(new.no, notmask))
         assert type(new) is Mixed
@@ -306,10 +363,8 @@ class Conversions:
             return self._where_real(mask, new, old) if new.fmt == old.fmt else None
         if type(new) is Pred:
             return self._where_pred(mask, new, old)
-        if type(new) is Symbolic and new.base is None and old.base is None:
-            n, step = self.reals.where(mask, new.n, old.n), math.gcd(new.step, old.step)
-            u = self._where_u(mask, new.u, old.u)
-            return Symbolic(n, step, new.size, None, u) if new.size == old.size else None
+        if type(new) is Symbolic:
+            return self._where_symbolic(mask, new, old)
         if type(new) is Part and new.index == old.index:
             return Part(self._where_real(mask, new.real, old.real), new.index)
         if type(new) is Packed and type(new.lo) is type(old.lo) and type(new.hi) is type(old.hi):
@@ -321,6 +376,23 @@ class Conversions:
             packed.u = self._where_u(mask, new.u, old.u)
             return packed
         return None
+
+    def _where_symbolic(self, mask: Bool, new: Symbolic, old: Symbolic) -> Symbolic | None:
+        """None where one is an address, or their bits come from elsewhere: these stay apart."""
+        if new.base or old.base or new.size != old.size:
+            return None
+        u = self._where_u(mask, new.u, old.u)
+        if new.word is not None and old.word is not None and new.word.like(old.word):
+            pairs = zip(new.word.pieces, old.word.pieces, strict=True)
+            pieces = (
+                p._replace(source=Source(self.reals.where(mask, p.source.n, q.source.n)))
+                for p, q in pairs
+            )
+            return Symbolic(new.size, None, word=new.word._replace(pieces=tuple(pieces)), u=u)
+        if new.word is not None or old.word is not None or not (new.source and old.source):
+            return None
+        n = self.reals.where(mask, new.source.n, old.source.n)
+        return Symbolic(new.size, Source(n), step=math.gcd(new.step, old.step), u=u)
 
     @staticmethod
     def _where_u(mask: Bool, new: Bool | None, old: Bool | None) -> Bool | None:

@@ -16,6 +16,7 @@ from kcheck.semantics.decode import Builder, Decoder, put, under
 from kcheck.semantics.float_builders import check_magic
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.selection import choose
+from kcheck.semantics.symbolic_integers import congruent
 from kcheck.semantics.units import undefined
 from kcheck.semantics.values import (
     Array,
@@ -31,6 +32,7 @@ from kcheck.semantics.values import (
     Unsupported,
     either,
 )
+from kcheck.semantics.words import Source
 
 Slots = dict[str, str]
 
@@ -173,8 +175,8 @@ def take_lanes(m: Machine, x: Any, source: Array) -> Any:
     if type(x) is Mixed:
         return Mixed([(part[source], take_lanes(m, v, source)) for part, v in x.parts])
     if type(x) is Symbolic and x.base is None:
-        u = _take_mask(m, x.u, source)
-        return Symbolic(m.reals.take(x.n, source), x.step, x.size, None, u)
+        n = Source(m.reals.take(congruent(m, x), source))
+        return Symbolic(x.size, n, step=x.step, u=_take_mask(m, x.u, source))
     if type(x) is Choice:
         arms = [take_lanes(m, arm, source) for arm in (x.yes, x.no)]
         return Choice(_take_predicate(m, x.p, source), *arms)
@@ -332,7 +334,7 @@ def _mma(d: Decoder, instr: Instr, slots: Slots) -> Step:
             if undefined_out is not None:
                 ids = np.where(undefined_out[:, rows, cols].reshape(-1), UNDEF, SYMBOLIC)
                 part = m.reals.mixed(v, ids.astype(np.int32))
-            check_magic(m, out, part, c[i])
+            check_magic(m, out, part, c[i], m.reals.add(part, c[i]))
             total = m.reals.add(part, c[i])
             total.fmt = out
             results.append(total)
