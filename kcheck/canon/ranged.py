@@ -191,7 +191,13 @@ class RangedDomain:
 
     def matmul(self, a: RangedValue, b: RangedValue) -> RangedValue:
         """Batched product of (..., M, K) and (..., K, N)."""
-        return RangedValue(self.inner.matmul(a.v, b.v), self._ends.matmul(a.whole(), b.whole()))
+        whole = _known(a.integral).all() and _known(b.integral).all()
+        return RangedValue(
+            self.inner.matmul(a.v, b.v),
+            self._ends.matmul(a.whole(), b.whole()),
+            None,
+            np.ones(1, bool) if whole else None,
+        )
 
     def div(self, a: RangedValue, b: RangedValue) -> tuple[RangedValue, Bool]:
         """The quotient, and where the divisor is zero for the other domain."""

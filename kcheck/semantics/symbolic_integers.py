@@ -39,6 +39,8 @@ Slots = dict[str, str]
 Trick = Callable[["Machine", list[Any]], Any]
 # lanes are taken apart by a concrete operand of at most so many values
 MOST_AMOUNTS = 32
+# functions of two integers in either order
+COMMUTATIVE = frozenset({"bit.and", "bit.or", "bit.xor", "int.mul24"})
 ORDER = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 
 
@@ -374,7 +376,11 @@ def _same(m: Machine, x: Int) -> bool:
 
 def _opaque(m: Machine, form: str, xs: list[Symbolic], size: int) -> Symbolic:
     """A function that is known by its name only."""
-    args = [m.reals.value(view(m, x, signed=False)) for x in xs]
+    numbers = [view(m, x, signed=False) for x in xs]
+    if form.split()[0] in COMMUTATIVE:
+        a, b = numbers
+        numbers = [m.reals.add(a, b), m.reals.mul(a, b)]  # the same in both orders, and only there
+    args = [m.reals.value(n) for n in numbers]
     n = m.reals.symbolic(m.domain.atom(f"{BITS}{form}", args))
     return made(m, m.reals.narrow(n, 0, (1 << 8 * size) - 1), size, *xs)
 
@@ -399,11 +405,11 @@ def converted(
 def _resized(m: Machine, x: Symbolic, size: int, signed: bool) -> Symbolic:
     if size <= x.size:
         return as_symbolic(m, x, size) or x
-    word, bits = x.word, 8 * x.size
-    if word is not None:
-        word = word.filled(bits, 8 * size) if signed else word.field(0, bits, 8 * size)
-        return Symbolic(size, None, word=word, u=x.u)
-    return Symbolic(size, Source(view(m, x, signed)), step=math.gcd(x.step, 1 << bits), u=x.u)
+    bits = 8 * x.size
+    if x.word is None and _fits(m, congruent(m, x), *limits(bits, signed), x.u):
+        return Symbolic(size, x.source, step=x.step, u=x.u)
+    word = x.bits.filled(bits, 8 * size) if signed else x.bits.field(0, bits, 8 * size)
+    return Symbolic(size, None, word=word, u=x.u)
 
 
 def compared(m: Machine, cmp: str, t: str, x: Any, y: Any) -> Pred | None:

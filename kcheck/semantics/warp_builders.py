@@ -35,6 +35,7 @@ from kcheck.semantics.values import (
 from kcheck.semantics.words import Source
 
 Slots = dict[str, str]
+R = Real[Any]
 
 
 def _bits_of(mask: Array) -> Bool:
@@ -320,8 +321,8 @@ def _mma(d: Decoder, instr: Instr, slots: Slots) -> Step:
 
     def run(m: Machine) -> None:
         whole_warps(m, "mma")
-        a, abad = _operand(m, sources[0], fmt, shape.a)
-        b, bbad = _operand(m, sources[1], fmt, shape.b)
+        a, abad = matrix_of(m, _elements(m, sources[0], fmt), shape.a)
+        b, bbad = matrix_of(m, _elements(m, sources[1], fmt), shape.b)
         c = _elements(m, sources[2], out)
         product = m.domain.matmul(a, b)
         undefined_out = None
@@ -359,20 +360,21 @@ def _elements(m: Machine, slots: list[int], fmt: str) -> list[Any]:
     return [m.real(half, fmt) for s in slots for half in m.halves(m.regs[s])]
 
 
-def _operand(
-    m: Machine, slots: list[int], fmt: str, index: tuple[Array, Array]
-) -> tuple[Any, Bool | None]:
-    """A (warps, rows, columns) matrix of the domain, and its undefined elements or None."""
-    parts = _elements(m, slots, fmt)
+def arranged(m: Machine, parts: Any, index: tuple[Array, Array]) -> Any:
+    """Elements (number, lane) as (warps, rows, columns)."""
     which, lanes = index
+    warps = np.arange(m.lanes // 32)[:, None, None]
+    return parts.reshape((parts.shape[0], m.lanes // 32, 32))[which[None], warps, lanes[None]]
+
+
+def matrix_of(m: Machine, parts: list[R], index: tuple[Array, Array]) -> tuple[Any, Bool | None]:
+    """A (warps, rows, columns) matrix of the domain, and its undefined elements or None."""
     n = m.lanes
     values = []
     for r in parts:
         v = m.reals.value(r)
         values.append(v[np.zeros(n, np.int64)] if v.shape == (1,) and n != 1 else v)
-    stacked = m.domain.stack(values).reshape((len(parts), n // 32, 32))
-    warps = np.arange(n // 32)[:, None, None]
-    matrix = stacked[which[None], warps, lanes[None]]
+    matrix = arranged(m, m.domain.stack(values), index)
     bad = None
     if any(r.c is not None for r in parts):
         ids = np.stack([np.broadcast_to(m.reals.ids(r, (n,)), (n,)) for r in parts])
@@ -382,7 +384,7 @@ def _operand(
             raise Unsupported("infinity", "an infinity or NaN enters mma")
         gone = ids == UNDEF
         if gone.any():
-            bad = gone.reshape(len(parts), n // 32, 32)[which[None], warps, lanes[None]]
+            bad = arranged(m, gone, index)
     return matrix, bad
 
 
