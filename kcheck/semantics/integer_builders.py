@@ -15,14 +15,8 @@ from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.pointers import comparable, derived, keep_bits
 from kcheck.semantics.predicates import as_number, combine, negate
 from kcheck.semantics.selection import cases
-from kcheck.semantics.symbolic_integers import (
-    compared,
-    converted,
-    is_symbolic,
-    quotient,
-    remainder,
-    with_symbolic,
-)
+from kcheck.semantics.symbolic_forms import quotient, remainder, with_symbolic
+from kcheck.semantics.symbolic_integers import compared, converted, is_symbolic
 from kcheck.semantics.tricks import TRICKS, resized
 from kcheck.semantics.values import (
     UNSIGNED,
