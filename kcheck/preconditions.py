@@ -13,7 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kcheck.launch import ANYTHING, FLOATS, Launch, Param, Promise, Scalar, Tensor, TensorMap
+from kcheck.launch import (
+    ANYTHING,
+    DTYPE_BYTES,
+    FLOATS,
+    Launch,
+    Param,
+    Promise,
+    Scalar,
+    Tensor,
+    TensorMap,
+)
 from kcheck.launch_promises import promise_words
 from kcheck.verdict import UsageError
 
@@ -73,11 +83,11 @@ def _words(launch: Launch) -> list[str]:
 
 
 def ranges(*launches: Launch) -> dict[str, tuple[float, float]]:
-    """Least and greatest value of each input that something is promised of.
+    """Least and greatest value of each integer input, and of each that something is promised of.
 
     A number that is not 0 is at least the least one of its format.
     """
-    found: dict[str, tuple[float, float]] = {}
+    found = dict(unknown_integers(*launches))
     for launch in launches:
         for name, param in promised(launch).items():
             low, high = param.promise.low, param.promise.high
@@ -86,6 +96,27 @@ def ranges(*launches: Launch) -> dict[str, tuple[float, float]]:
                 low, high = (least if low == 0 else low), (-least if high == 0 else high)
             known = found.get(name, (low, high))
             found[name] = max(low, known[0]), min(high, known[1])
+    return found
+
+
+def unknown_integers(*launches: Launch) -> dict[str, tuple[float, float]]:
+    """The integer inputs whose values are not known, and what their types hold."""
+    found: dict[str, tuple[float, float]] = {}
+    for launch in launches:
+        unknown: list[Tensor | Scalar] = [
+            p for p in launch.params if isinstance(p, Scalar) and p.value is None
+        ]
+        unknown += [
+            t
+            for t in launch.buffers.values()
+            if t.role != "out" and t.values is None and t.elements
+        ]
+        for param in unknown:
+            if param.dtype not in FLOATS:
+                bits, signed = 8 * DTYPE_BYTES[param.dtype], param.dtype[0] == "s"
+                low = -(2.0 ** (bits - 1)) if signed else 0.0
+                # for 64 bits the float above the greatest number
+                found[param.name] = low, low + float(2**bits - 1)
     return found
 
 

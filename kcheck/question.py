@@ -16,7 +16,7 @@ from kcheck.canon.ranged import RangedDomain
 from kcheck.launch import Launch, Tensor
 from kcheck.launch_check import match_buffers, match_ledger, scalar_pairs
 from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_launches
-from kcheck.preconditions import agreed, promise_ledger, promised, ranges
+from kcheck.preconditions import agreed, promise_ledger, promised, ranges, unknown_integers
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.verdict import UsageError
 from kcheck.witness import Subject, renamed
@@ -64,11 +64,17 @@ class Question:
         self.report(stage, done)
 
     def within_ranges(self, domain: Domain[Any]) -> Domain[Any]:
-        """A domain that decides what the preconditions decide, if there are any."""
-        known = ranges(self.reference.launch, self.subject.launch)
-        given = promised(self.reference.launch) | promised(self.subject.launch)
+        """A domain that decides what preconditions and the widths of integers decide.
+
+        The same domain if there is neither.
+        """
+        launches = self.reference.launch, self.subject.launch
+        known, integers = ranges(*launches), unknown_integers(*launches)
+        given = promised(launches[0]) | promised(launches[1])
         nonzero = {name for name, param in given.items() if param.promise.nonzero}
-        return RangedDomain(domain, known, nonzero) if known else domain
+        if not (known or integers or self.reference.rounds or self.subject.rounds):
+            return domain
+        return RangedDomain(domain, known, nonzero, integers)
 
     @property
     def compared(self) -> list[tuple[Tensor, Tensor]]:

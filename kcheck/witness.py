@@ -36,6 +36,14 @@ class Subject:
         """No instruction leaves the rationals."""
         return not any(instr.opcode[0] in IRRATIONAL for instr in self.kernel.code)
 
+    @property
+    def rounds(self) -> bool:
+        """Some instruction makes integers of floats."""
+        return any(
+            instr.opcode[0] == "cvt" and instr.opcode[-2][0] in "su" and instr.opcode[-1] in FLOATS
+            for instr in self.kernel.code
+        )
+
     @cached_property
     def plan(self) -> Plan:
         """What of it hangs on the schedule."""

@@ -15,6 +15,8 @@ FINITE = 6
 ZERO, ONE = 6, 7
 # before the name of an input: the atom that is its element at an index
 GATHER = "gather "
+# before the name of a function of the bits of integers, whose value is an integer
+BITS = "bits "
 
 
 class Constants:

@@ -208,6 +208,10 @@ class EnclosureDomain:
         shape = np.broadcast_shapes(*(a.shape for a in args))
         return Enclosure(np.full(shape, -np.inf), np.full(shape, np.inf))
 
+    def narrow(self, a: Enclosure, low: float, high: float) -> Enclosure:
+        """The same numbers, known to lie within [low, high] as well."""
+        return Enclosure(np.maximum(a.low, low), np.minimum(a.high, high))
+
     def decide(self, p: Enclosure) -> NDArray[np.int8]:
         """1, 0, or -1 where both are possible."""
         out = np.full(p.shape, -1, np.int8)

@@ -28,6 +28,7 @@ from kcheck.canon.constants import (
     Constants,
 )
 from kcheck.canon.domain import Bool, Domain, V
+from kcheck.canon.enclosure import EnclosureDomain
 from kcheck.canon.folding import TAKE_A, TAKE_B, Folding
 from kcheck.canon.ranged import RangedDomain
 
@@ -123,9 +124,33 @@ class Reals(Generic[V]):
 
     # views
 
-    def ends(self, a: Real[V]) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """Least and greatest value per lane, if the domain knows of ranges."""
-        return cast(Any, self.value(a)).e.ends if isinstance(self.domain, RangedDomain) else None
+    def ends(self, a: Real[V]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Least and greatest value per lane, as far as the domain knows of ranges."""
+        value: Any = self.value(a)
+        if isinstance(self.domain, (RangedDomain, EnclosureDomain)):
+            ends: tuple[NDArray[Any], NDArray[Any]] = value.ends
+            return ends
+        return np.full(1, -np.inf), np.full(1, np.inf)
+
+    def narrow(self, a: Real[V], low: float, high: float) -> Real[V]:
+        """The same integers, known to lie within [low, high]."""
+        if not isinstance(self.domain, (RangedDomain, EnclosureDomain)) or a.kind == CONST:
+            return a
+        value: Any = self.domain.narrow(cast(Any, self.value(a)), low, high)
+        return Real(value, a.c, a.kind)
+
+    def integers_within(self, a: Real[V], most: int) -> Bool:
+        """The lanes that are known to be integers of magnitude `most` or less."""
+        if a.kind == CONST and a.c is not None:
+            used, index = np.unique(a.c, return_inverse=True)
+            values = [self.constants.values[i] for i in used]
+            known = np.array([v.denominator == 1 and abs(v) <= most for v in values], bool)
+            return known[index].reshape(a.c.shape)
+        if not isinstance(self.domain, RangedDomain):
+            return np.zeros(1, bool)
+        low, high = self.ends(a)
+        integral = cast(Any, self.value(a)).integral
+        return (low >= -most) & (high <= most) & (False if integral is None else integral)
 
     def image(self, c: Ids) -> V:
         """The domain's value of constants; specials and symbolic lanes give 0."""

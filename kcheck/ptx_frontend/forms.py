@@ -248,6 +248,11 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("mma", "mma sync aligned shape=m16n8k16|m16n8k8 row col d=f16 a=f16 b=f16 c=f16", "d a b c"),
     ("mma", "mma sync aligned shape=m16n8k16|m16n8k8 row col d=f32 a=bf16 b=bf16 c=f32", "d a b c"),
     ("mma", "mma sync aligned shape=m16n8k8|m16n8k4 row col d=f32 a=tf32 b=tf32 c=f32", "d a b c"),
+    (
+        "mma.int",
+        "mma sync aligned shape=m16n8k32|m16n8k16 row col satfinite? d=s32 a=s8|u8 b=s8|u8 c=s32",
+        "d a b c",
+    ),
     ("shfl", "shfl sync mode=up|down|bfly|idx b32", "d a b c mask"),
     ("vote", "vote sync mode=all|any|uni pred", "d p mask"),
     ("vote.ballot", "vote sync ballot b32", "d p mask"),

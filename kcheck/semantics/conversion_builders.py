@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kcheck.canon.constants import FINITE, NAN, NINF, PINF, UNDEF
+from kcheck.canon.constants import FINITE, NAN, NINF, PINF, SYMBOLIC, UNDEF, ZERO
 from kcheck.canon.real import Real
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics import integers
@@ -16,7 +16,8 @@ from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.float_builders import float_source, refuse_unknown
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.pointers import keep_bits
-from kcheck.semantics.selection import cases
+from kcheck.semantics.selection import cases, choose
+from kcheck.semantics.symbolic_integers import from_float, to_float
 from kcheck.semantics.values import FMT_BYTES, UNSIGNED, Int, Packed, Unsupported
 
 Slots = dict[str, str]
@@ -86,6 +87,10 @@ def _cvt_from_int(d: Decoder, instr: Instr, slots: Slots) -> Step:
     dst = d.dest(instr.operands[0])
 
     def convert(m: Machine, xs: list[Any]) -> R:
+        number = to_float(m, xs[0], source)
+        if number is not None:
+            number = m.reals.clamp(number, 0, 1) if slots["sat"] else number
+            return Real(number.v, number.c, number.kind, fmt)
         x = m.integer(xs[0], integers.width(source))
         keep_bits(m, [x], "converted to a float")
         ids = m.reals.integers(integers.view(x.a, source))
@@ -97,7 +102,10 @@ def _cvt_from_int(d: Decoder, instr: Instr, slots: Slots) -> Step:
         return result
 
     def run(m: Machine) -> None:
-        put(m, dst, cases(m, [m.regs[a]], lambda xs: convert(m, xs), FMT_BYTES[fmt]))
+        def each(xs: list[Any]) -> Any:
+            return m.by_part(xs, lambda parts: convert(m, parts))
+
+        put(m, dst, cases(m, [m.regs[a]], each, FMT_BYTES[fmt]))
 
     return run
 
@@ -113,11 +121,16 @@ def _cvt_to_int(d: Decoder, instr: Instr, slots: Slots) -> Step:
         _refuse_inexact(m, argument, fmt)
         x = m.reals.function(_ROUND[slots["rnd"]], argument)
         ids = m.reals.ids(x)
-        symbolic = m.symbolic_lanes(x)
-        if (symbolic if m.mask is None else symbolic & m.mask).any():
-            raise Unsupported("symbolic-int", "a tensor value is converted to an integer")
+        symbolic = np.broadcast_to(m.symbolic_lanes(x), (m.lanes,)) & m.group()
         refuse_unknown(m, ids, "a conversion to an integer of")
-        put(m, dst, integer_of(m, ids, fmt, target, register))
+        if not symbolic.any():
+            put(m, dst, integer_of(m, ids, fmt, target, register))
+            return
+        number = from_float(m, x, target, register)
+        if not (symbolic == m.group()).all():
+            known = integer_of(m, np.where(ids == SYMBOLIC, ZERO, ids), fmt, target, register)
+            number = choose(m, symbolic, number, known, register)
+        put(m, dst, number)
 
     return run
 

@@ -1,9 +1,9 @@
-"""Registers read as what an instruction wants, and written under a mask."""
+"""Registers read as what an instruction wants."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,12 @@ from kcheck.canon.constants import ONE, SYMBOLIC, UNDEF, ZERO
 from kcheck.canon.domain import Domain
 from kcheck.canon.real import SYM, Real, Reals
 from kcheck.semantics.codec import Codec
-from kcheck.semantics.units import undefined
+from kcheck.semantics.merging import Merging
+from kcheck.semantics.units import real_width, undefined
 from kcheck.semantics.values import (
+    EXACT,
     FMT_BYTES,
+    FRACTION,
     UNSIGNED,
     Array,
     Bool,
@@ -29,10 +32,11 @@ from kcheck.semantics.values import (
     Unsupported,
     either,
 )
+from kcheck.semantics.words import Source, number
 
 
-class Conversions:
-    """The part of the machine that knows the kinds of register values."""
+class Conversions(Merging):
+    """The part of the machine that reads registers."""
 
     reals: Reals[Any]
     codec: Codec
@@ -69,11 +73,33 @@ class Conversions:
             return Int(whole, None, either(either(lo.u, hi.u), self.live(x.u)))
         if type(x) is Mixed:
             return self._resolve(x, lambda v: self.integer(v, size), self._where_int)
+        if type(x) is Symbolic and x.base is None and x.size == size:
+            return self._decided(x, size)
         raise self._unreadable(x, "an integer")
+
+    def _decided(self, x: Symbolic, size: int) -> Int:
+        """A symbolic integer that can be one number only in each lane."""
+        if x.source is None:
+            assert x.word is not None
+            x.source = Source(number(self.reals, x.word))
+        u = self.live(x.u)
+        numbers = self.points(x.source.n, u)
+        if numbers is None:
+            raise self._unreadable(x, "an integer")
+        return Int(numbers.astype(UNSIGNED[size]), None, u)
+
+    def points(self, n: Real[Any], u: Bool | None = None) -> Array | None:
+        """The integers that `n` must be in the lanes of the group but `u`; None if it isn't so."""
+        low, high = (np.broadcast_to(e, (self.lanes,)) for e in self.reals.ends(n))
+        live = np.ones(self.lanes, bool) if self.mask is None else self.mask
+        live = live if u is None else live & ~u
+        if not ((low == high) & (abs(low) < EXACT))[live].all():
+            return None
+        return np.where(live, low, 0).astype(np.int64)
 
     def _real_bits(self, x: Real[Any], size: int) -> Int:
         if x.fmt not in FMT_BYTES:
-            raise Unsupported("symbolic-int", "arithmetic on an integer input without `values:`")
+            return self._decided(Symbolic(real_width(x.fmt), Source(x), u=x.u), size)
         if FMT_BYTES[x.fmt] != size:
             raise Unsupported("reinterpret", f"an {x.fmt} is read as {size} bytes")
         ids = self.reals.ids(x, (self.lanes,))
@@ -100,6 +126,8 @@ class Conversions:
             widened = self._widened(x)
             if widened is not None:
                 return widened
+        if type(x) is Symbolic and x.size == FMT_BYTES[fmt]:
+            return self._of_word(x, fmt)
         bits = self.integer(x, FMT_BYTES[fmt])
         ids = self.codec.to_ids(bits.a, fmt)
         if bits.u is not None:
@@ -110,6 +138,28 @@ class Conversions:
 
     def _chosen_real(self, x: Choice, fmt: str) -> Real[Any]:
         real = self.select_reals(x.p, self.real(x.yes, fmt), self.real(x.no, fmt))
+        real.fmt = fmt
+        return real
+
+    def _of_word(self, x: Symbolic, fmt: str) -> Real[Any]:
+        """The float whose sign and exponent are constant bits; the fraction may be any bits.
+
+        Compilers make floats of small integers so: 0x6400 | n is the f16 of 1024 + n.
+        """
+        bits, fraction = 8 * x.size, FRACTION[fmt]
+        top = None if x.word is None else x.word.field(fraction, bits - fraction, bits)
+        lanes = self.live(x.u)
+        exponent = 0 if top is None else top.ones & (1 << bits - 1 - fraction) - 1
+        if top is None or top.pieces or lanes is not None or exponent == 0:
+            raise self._unreadable(x, f"an {fmt}")
+        if exponent == (1 << bits - 1 - fraction) - 1:
+            raise self._unreadable(x, f"an {fmt}")
+        assert x.word is not None
+        mantissa = number(self.reals, x.word.field(0, fraction, fraction))
+        mantissa = self.reals.add(mantissa, self.reals.constant(1 << fraction))
+        bias = (1 << bits - 2 - fraction) - 1 + fraction
+        scale = Fraction(2) ** (exponent - bias) * (-1 if top.ones >> bits - 1 - fraction else 1)
+        real = self.reals.mul(mantissa, self.reals.constant(scale))
         real.fmt = fmt
         return real
 
@@ -145,6 +195,12 @@ class Conversions:
             lo = Mixed([(m, pair[0]) for m, pair in pairs])
             hi = Mixed([(m, pair[1]) for m, pair in pairs])
             return (lo, hi) if len(pairs) > 1 else pairs[0][1]
+        if type(x) is Real and x.fmt not in FMT_BYTES and real_width(x.fmt) == 4:
+            x = Symbolic(4, Source(x), u=x.u)
+        if type(x) is Symbolic and x.size == 4 and x.base is None:
+            fields = (x.bits.field(at, 16, 16) for at in (0, 16))
+            low, high = (Symbolic(2, None, word=word, u=x.u) for word in fields)
+            return low, high
         whole = self.integer(x, 4)
         lo_bits = whole.a.astype(np.uint16)
         hi_bits = (whole.a >> np.uint32(16)).astype(np.uint16)
@@ -257,109 +313,6 @@ class Conversions:
                 self.mask, self.notmask = outer
         return merged
 
-    # writing
-
-    def merge(self, old: Any, new: Any) -> Any:
-        """`new` in the lanes of the group, `old` elsewhere."""
-        if self.mask is self.everyone:
-            return new
-        mask, notmask = self.mask, self.notmask
-        assert mask is not None
-        assert notmask is not None
-        if old is None and type(new) is not Unstable:
-            return self._first(new, notmask)
-        if type(old) is type(new):
-            merged = self._where(mask, new, old)
-            if merged is not None:
-                return merged
-        parts = _within(old, notmask) + _within(new, mask)
-        return Mixed(parts)
-
-    def _first(self, new: Any, notmask: Bool) -> Any:
-        """A first write under a mask: the other lanes are undefined."""
-        if type(new) is Int:
-            return Int(new.a, new.p, either(new.u, notmask))
-        if type(new) is Pred:
-            return Pred(new.b, new.s, new.v, either(new.u, notmask))
-        if type(new) is Packed:
-            packed = Packed(new.lo, new.hi)
-            packed.u = either(new.u, notmask)
-            return packed
-        if type(new) is Real:
-            real: Real[Any] = Real(new.v, new.c, new.kind, new.fmt)
-            real.u = either(new.u, notmask)
-            return real
-        if type(new) is Part:
-            return Part(self._first(new.real, notmask), new.index)
-        if type(new) is Symbolic:
-            return Symbolic(new.n, new.step, new.size, new.base, either(new.u, notmask))
-        if type(new) is Choice:
-            return Choice(new.p, self._first(new.yes, notmask), self._first(new.no, notmask))
-        assert type(new) is Mixed
-        return Mixed([(m & ~notmask, v) for m, v in new.parts])
-
-    def _where(self, mask: Bool, new: Any, old: Any) -> Any:
-        """Two values of one kind merged; None if their formats differ."""
-        if type(new) is Int:
-            return self._where_int(mask, new, old) if new.a.dtype == old.a.dtype else None
-        if type(new) is Real:
-            return self._where_real(mask, new, old) if new.fmt == old.fmt else None
-        if type(new) is Pred:
-            return self._where_pred(mask, new, old)
-        if type(new) is Symbolic and new.base is None and old.base is None:
-            n, step = self.reals.where(mask, new.n, old.n), math.gcd(new.step, old.step)
-            u = self._where_u(mask, new.u, old.u)
-            return Symbolic(n, step, new.size, None, u) if new.size == old.size else None
-        if type(new) is Part and new.index == old.index:
-            return Part(self._where_real(mask, new.real, old.real), new.index)
-        if type(new) is Packed and type(new.lo) is type(old.lo) and type(new.hi) is type(old.hi):
-            lo = self._where(mask, new.lo, old.lo)
-            hi = self._where(mask, new.hi, old.hi)
-            if lo is None or hi is None:
-                return None
-            packed = Packed(lo, hi)
-            packed.u = self._where_u(mask, new.u, old.u)
-            return packed
-        return None
-
-    @staticmethod
-    def _where_u(mask: Bool, new: Bool | None, old: Bool | None) -> Bool | None:
-        if new is None and old is None:
-            return None
-        u = np.where(mask, False if new is None else new, False if old is None else old)
-        return u if u.any() else None
-
-    def _where_int(self, mask: Bool, new: Int, old: Int) -> Int:
-        p: int | Array | None = None
-        if new.p is not None or old.p is not None:
-            if isinstance(new.p, int) and isinstance(old.p, int) and new.p == old.p:
-                p = new.p
-            else:
-                p = np.where(
-                    mask,
-                    -1 if new.p is None else new.p,
-                    -1 if old.p is None else old.p,
-                )
-        return Int(np.where(mask, new.a, old.a), p, self._where_u(mask, new.u, old.u))
-
-    def _where_real(self, mask: Bool, new: Real[Any], old: Real[Any]) -> Real[Any]:
-        merged = self.reals.where(mask, new, old)
-        merged.fmt = new.fmt
-        merged.u = self._where_u(mask, new.u, old.u)
-        return merged
-
-    def _where_pred(self, mask: Bool, new: Pred, old: Pred) -> Pred:
-        b = np.where(mask, new.b, old.b)
-        u = self._where_u(mask, new.u, old.u)
-        s = self._where_u(mask, new.s, old.s)
-        if s is None:
-            return Pred(b, None, None, u)
-        zero = self.reals.value(self.reals.constant(0))
-        v = self.domain.where(
-            mask, zero if new.v is None else new.v, zero if old.v is None else old.v
-        )
-        return Pred(b, s, v, u)
-
     def indicator(self, p: Pred) -> Any:
         """The domain's indicator of a predicate, concrete lanes included."""
         concrete = self.reals.from_ids(np.where(p.b, ONE, ZERO).astype(np.int32))
@@ -377,18 +330,3 @@ class Conversions:
     def symbolic_lanes(self, x: Real[Any]) -> Bool:
         """Lanes whose value only the domain knows."""
         return np.ones(1, bool) if x.c is None else x.c == SYMBOLIC
-
-
-def _within(x: Any, lanes: Bool) -> list[tuple[Bool, Any]]:
-    """A register as disjoint parts in these lanes; one part for each value that is seen."""
-    if type(x) is not Mixed:
-        return [(lanes, x)]
-    seen = ~lanes
-    out: dict[int, tuple[Bool, Any]] = {}
-    for part, value in reversed(x.parts):
-        own = part & ~seen
-        seen = seen | part
-        if own.any():
-            known = out.get(id(value))
-            out[id(value)] = (own if known is None else known[0] | own, value)
-    return list(out.values())

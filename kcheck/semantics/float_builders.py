@@ -16,15 +16,27 @@ from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.integer_builders import joined, predicate_writer
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.predicates import as_number
-from kcheck.semantics.values import FMT_BYTES, MAGIC, Int, Packed, Pred, Unsupported, either
+from kcheck.semantics.values import (
+    FMT_BYTES,
+    FRACTION,
+    MAGIC,
+    Int,
+    Packed,
+    Pred,
+    Unsupported,
+    either,
+)
 
 Slots = dict[str, str]
 R = Real[Any]
 Function = Callable[..., R]
 
 
-def check_magic(m: Machine, fmt: str, x: R, y: R) -> None:
-    """Refuse a sum of symbolic data and a large constant."""
+def check_magic(m: Machine, fmt: str, x: R, y: R, total: R) -> None:
+    """Refuse a sum (or difference) of symbolic data and a large constant.
+
+    A sum of integers that the format holds as well as their sum is exact.
+    """
     if (x.kind == SYM and y.kind == SYM) or (x.kind == CONST and y.kind == CONST):
         return
     limit = MAGIC.get(fmt)
@@ -32,6 +44,10 @@ def check_magic(m: Machine, fmt: str, x: R, y: R) -> None:
         return
     for known, data in ((x, y), (y, x)):
         lanes = m.reals.large(known, limit) & m.symbolic_lanes(data)
+        if lanes.any() and fmt in FRACTION:
+            most = 2 << FRACTION[fmt]
+            exact = [m.reals.integers_within(v, most) for v in (known, data, total)]
+            lanes = lanes & ~(exact[0] & exact[1] & exact[2])
         if (lanes if m.mask is None else lanes & m.mask).any():
             raise Unsupported(
                 "magic-rounding",
@@ -40,22 +56,25 @@ def check_magic(m: Machine, fmt: str, x: R, y: R) -> None:
 
 
 def _add(m: Machine, fmt: str, x: R, y: R) -> R:
+    total = m.reals.add(x, y)
     if x.kind != SYM or y.kind != SYM:
-        check_magic(m, fmt, x, y)
-    return m.reals.add(x, y)
+        check_magic(m, fmt, x, y, total)
+    return total
 
 
 def _sub(m: Machine, fmt: str, x: R, y: R) -> R:
+    total = m.reals.sub(x, y)
     if x.kind != SYM or y.kind != SYM:
-        check_magic(m, fmt, x, y)
-    return m.reals.sub(x, y)
+        check_magic(m, fmt, x, y, total)
+    return total
 
 
 def _fma(m: Machine, fmt: str, x: R, y: R, z: R) -> R:
     if x.kind != SYM or y.kind != SYM or z.kind != SYM:
         product = m.reals.mul(x, y)
-        check_magic(m, fmt, product, z)
-        return m.reals.add(product, z)
+        total = m.reals.add(product, z)
+        check_magic(m, fmt, product, z, total)
+        return total
     return m.reals.fma(x, y, z)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from kcheck.canon.domain import Arithmetic, NoRule
 from kcheck.ptx_frontend.forms import match
 from kcheck.ptx_frontend.tree import Instr, Pair
-from kcheck.semantics import integers
+from kcheck.semantics import integer_mma, integers
 from kcheck.semantics.access import Place, address
 from kcheck.semantics.atomic_builders import (
     ATOMIC_BUILDERS,
@@ -313,4 +313,5 @@ TRUE_FORMATS: dict[str, Builder] = {
     "atom.cas": _cas,
     "red.add": _atomic_add,
     "mma": mma,
+    "mma.int": integer_mma.mma,
 }

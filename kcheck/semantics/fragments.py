@@ -49,4 +49,6 @@ SHAPES: dict[tuple[str, str], Shape] = {
     **{("m16n8k8", t): Shape(_a(8, 2), _b(8, 2), _C) for t in ("f16", "bf16")},
     ("m16n8k8", "tf32"): Shape(_a(8, 1), _b(8, 1), _C),
     ("m16n8k4", "tf32"): Shape(_a(4, 1), _b(4, 1), _C),
+    ("m16n8k32", "s8"): Shape(_a(32, 4), _b(32, 4), _C),
+    ("m16n8k16", "s8"): Shape(_a(16, 4), _b(16, 4), _C),
 }

@@ -15,7 +15,8 @@ from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.pointers import comparable, derived, keep_bits
 from kcheck.semantics.predicates import as_number, combine, negate
 from kcheck.semantics.selection import cases
-from kcheck.semantics.symbolic_integers import compared, converted, with_symbolic
+from kcheck.semantics.symbolic_forms import quotient, remainder, with_symbolic
+from kcheck.semantics.symbolic_integers import compared, converted, is_symbolic
 from kcheck.semantics.tricks import TRICKS, resized
 from kcheck.semantics.values import (
     UNSIGNED,
@@ -115,7 +116,7 @@ def _elementwise_builder(name: str) -> Builder:
         spec = make(slots)
         # a signed shift copies the sign bit: no trick
         trick = None if slots.get("type", "").startswith("s") else TRICKS.get(name)
-        trick = with_symbolic(name, slots, trick)
+        trick = with_symbolic(name, slots, trick, *spec[:2])
         sources = [d.integer(op, w) for op, w in zip(instr.operands[1:], spec[0], strict=True)]
         return elementwise(d.dest(instr.operands[0]), sources, spec, trick)
 
@@ -128,7 +129,8 @@ def _lop3(d: Decoder, instr: Instr, slots: Slots) -> Step:
         raise Unsupported("operand", "the table of lop3 must be a literal")
     sources = [d.integer(op, 4) for op in instr.operands[1:4]]
     spec: Spec = ((4, 4, 4), 4, lambda a, b, c: ops.logic3(a, b, c, table.value), None)
-    return elementwise(d.dest(instr.operands[0]), sources, spec, None)
+    trick = with_symbolic("bit.lop3", {"table": str(table.value)}, None, *spec[:2])
+    return elementwise(d.dest(instr.operands[0]), sources, spec, trick)
 
 
 def _lop3_bool(d: Decoder, instr: Instr, slots: Slots) -> Step:
@@ -153,23 +155,37 @@ def _lop3_bool(d: Decoder, instr: Instr, slots: Slots) -> Step:
     return run
 
 
-def _partial(make: Callable[[Slots], Spec], unspecified: Callable[..., Array]) -> Builder:
-    """A function whose result the ISA leaves open for some operands: undefined there."""
+def _partial(
+    make: Callable[[Slots], Spec],
+    unspecified: Callable[..., Array],
+    symbolic: Callable[[Machine, list[Any], str], Any] = lambda m, xs, t: None,
+) -> Builder:
+    """A function whose result the ISA leaves open for some operands: undefined there.
+
+    `symbolic`: the function of symbolic integers, if there is one.
+    """
 
     def build(d: Decoder, instr: Instr, slots: Slots) -> Step:
         sizes, _, fn, _ = make(slots)
         sources = [d.integer(op, w) for op, w in zip(instr.operands[1:], sizes, strict=True)]
         dst = d.dest(instr.operands[0])
 
-        def run(m: Machine) -> None:
-            xs = [m.integer(m.regs[s], w) for s, w in zip(sources, sizes, strict=True)]
+        def each(m: Machine, given: list[Any]) -> Any:
+            if any(is_symbolic(x) for x in given):
+                result = symbolic(m, given, slots.get("type", ""))
+                if result is not None:
+                    return result
+            xs = [m.integer(x, w) for x, w in zip(given, sizes, strict=True)]
             u = None
             for x in xs:
                 u = either(u, x.u)
             keep_bits(m, xs, "divided or searched")
             numbers = [x.a for x in xs]
             bad = unspecified(*numbers)
-            put(m, dst, Int(fn(*numbers), None, either(u, bad) if bad.any() else u))
+            return Int(fn(*numbers), None, either(u, bad) if bad.any() else u)
+
+        def run(m: Machine) -> None:
+            put(m, dst, m.by_part([m.regs[s] for s in sources], lambda xs: each(m, xs)))
 
         return run
 
@@ -323,20 +339,22 @@ def _cvt(d: Decoder, instr: Instr, slots: Slots) -> Step:
     signed = ops.is_signed(source) or sat
 
     def trick(m: Machine, xs: list[Any]) -> Any:
-        symbolic = converted(m, xs[0], source, target)
+        symbolic = converted(m, xs[0], source, target, register, sat)
         if symbolic is not None:
             return symbolic
-        return None if signed and sizes[0] < sizes[1] else resized(m, xs[0], *sizes)
+        if (signed and sizes[0] < sizes[1]) or sizes[1] != register or sat:
+            return None
+        return resized(m, xs[0], *sizes)
 
-    return elementwise(dst, [a], spec, trick if sizes[1] == register and not sat else None)
+    return elementwise(dst, [a], spec, trick)
 
 
 INTEGER_BUILDERS: dict[str, Builder] = {
     **{name: _elementwise_builder(name) for name in SPECS},
     "bit.lop3": _lop3,
     "bit.lop3.bool": _lop3_bool,
-    "int.div": _partial(of_type(2, ops.divide), lambda x, y: y == 0),
-    "int.rem": _partial(of_type(2, ops.remainder), lambda x, y: y == 0),
+    "int.div": _partial(of_type(2, ops.divide), lambda x, y: y == 0, quotient),
+    "int.rem": _partial(of_type(2, ops.remainder), lambda x, y: y == 0, remainder),
     "int.fns": _partial(
         lambda s: ((4, 4, 4), 4, ops.find_nth, None), lambda mask, base, offset: base > 31
     ),

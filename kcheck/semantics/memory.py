@@ -47,6 +47,7 @@ from kcheck.semantics.values import (
     Unsupported,
     either,
 )
+from kcheck.semantics.words import Source, number, read_as, whole
 
 
 class Memory:
@@ -189,8 +190,10 @@ class Memory:
         start, kind, width, fmts = self._unit(cell)
         offset = (cell - start) * self.granule + rest
         real = (kind == REAL) & active
-        torn = (real & ((width != size) | (offset != 0))) | ((kind == TORN) & active)
-        if torn.any():
+        partial = real & ((width != size) | (offset != 0))
+        if partial.any() and (partial == real).all():
+            return self._fields(start, offset, size, active)
+        if (partial | ((kind == TORN) & active)).any():
             raise Unsupported("reinterpret", "a part of a float in memory is read")
         concrete = (kind == BITS) & active
         unknown = active & ~real & ~concrete
@@ -203,9 +206,12 @@ class Memory:
         if p is not None and (concrete & (p >= 0)).any():
             raise Unsupported("pointer-bits", "lanes read addresses and numbers at once")
         fmt = FMTS[int(fmts[int(real.argmax())])]
-        if (fmts[real] != FMT_CODE[fmt]).any():
-            raise Unsupported("reinterpret", "lanes read different float formats at once")
         value = self._reals(np.where(real, start, start[int(real.argmax())])[None, :], fmt)[0]
+        if (fmts[real] != FMT_CODE[fmt]).any():
+            if any(FMTS[f] in FMT_BYTES for f in np.unique(fmts[real])):
+                raise Unsupported("reinterpret", "lanes read different float formats at once")
+            value, fmt = read_as(self.reals, value, 8 * size, True), f"s{8 * size}"
+            value.fmt = fmt
         if not (concrete | unknown).any():
             return value
         ids = np.broadcast_to(self.reals.ids(value), cell.shape).copy()
@@ -216,6 +222,23 @@ class Memory:
         merged.fmt = fmt
         return merged
 
+    def _fields(self, start: Cells, offset: Array, size: int, active: Bool) -> Any:
+        """`size` bytes at `offset` bytes into wider symbolic integers, as unsigned numbers."""
+        _, _, width, fmts = self._unit(start)
+        value, merged = None, None
+        for key in np.unique(np.stack([offset, width, fmts])[:, active], axis=1).T.tolist():
+            here = active & (offset == key[0]) & (width == key[1]) & (fmts == key[2])
+            if FMTS[key[2]] in FMT_BYTES or key[0] + size > key[1]:
+                raise Unsupported("reinterpret", "a part of a float in memory is read")
+            cells = np.where(here, start, start[int(here.argmax())])
+            whole_value = self._reals(cells[None, :], FMTS[key[2]])[0]
+            word = whole(Source(whole_value), 8 * key[1])
+            value = number(self.reals, word.field(8 * key[0], 8 * size, 8 * size))
+            merged = value if merged is None else self.reals.where(here, value, merged)
+        assert merged is not None
+        merged.fmt = f"u{8 * size}"
+        return merged
+
     def _ids(self, bits: Array, fmt: str) -> Array:
         """Concrete bits as constants of a format."""
         if fmt in FMT_BYTES:
@@ -224,15 +247,7 @@ class Memory:
 
     def _other_sign(self, x: Real[Any], fmt: str) -> Real[Any]:
         """Symbolic signed integers read as unsigned ones (`fmt`), or the other way round."""
-        reals, bits = self.reals, 8 * real_width(fmt)
-        zero = reals.constant(0)
-        shift = reals.constant(1 << bits if fmt[0] == "u" else -(1 << bits))
-        limit = zero if fmt[0] == "u" else reals.constant(1 << bits - 1)
-        known, p = reals.compare("lt" if fmt[0] == "u" else "ge", False, x, limit)
-        by = reals.where(known == 1, shift, zero)
-        if p is not None:
-            by = reals.where(known < 0, reals.select(p, shift, zero), by)
-        return reals.add(x, by)
+        return read_as(self.reals, x, 8 * real_width(fmt), fmt[0] == "s")
 
     # writing
 

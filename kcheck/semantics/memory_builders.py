@@ -8,32 +8,32 @@ from typing import Any
 import numpy as np
 
 from kcheck.canon.real import Real
-from kcheck.launch import ANYTHING, DTYPE_BYTES, Scalar, Tensor
+from kcheck.launch import DTYPE_BYTES, Scalar, Tensor
 from kcheck.ptx_frontend.tree import Flt, Instr, Mem, Operand, Sink, Sym, Vec
 from kcheck.semantics import integers
 from kcheck.semantics.access import Address, Place, address, resolve
 from kcheck.semantics.branching import before_store, fetch
 from kcheck.semantics.decode import Builder, Decoder, put
+from kcheck.semantics.gathers import address_of, gathered
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.move_builders import type_size
 from kcheck.semantics.races import Races
 from kcheck.semantics.same_value import same_instruction
 from kcheck.semantics.selection import choose, stored
 from kcheck.semantics.strength import fence_of
-from kcheck.semantics.symbolic_integers import address_of, converted, gathered
-from kcheck.semantics.symbolic_integers import stored as number_stored
+from kcheck.semantics.symbolic_integers import converted
 from kcheck.semantics.units import undefined
 from kcheck.semantics.values import (
     FMT_BYTES,
     UNSIGNED,
     Bool,
     Int,
-    Mixed,
     Packed,
     Symbolic,
     Unstable,
     Unsupported,
 )
+from kcheck.semantics.words import Source
 
 Slots = dict[str, str]
 Watch = Callable[[Races, Place, int], None]
@@ -51,7 +51,7 @@ def _extend(m: Machine, x: Any, t: str, register: int) -> Any:
     size = type_size(t)
     if register <= size:
         return x
-    number = converted(m, x, t if t[0] in "su" else f"u{8 * size}", f"s{8 * register}")
+    number = converted(m, x, t if t[0] in "su" else f"u{8 * size}", f"s{8 * register}", register)
     if number is not None:
         return number
     if type(x) is Real and size == 2 and register == 4:
@@ -176,8 +176,8 @@ def _scalar(d: Decoder, param: Scalar, offset: int, size: int, count: int) -> li
         return [Int(m.arithmetic.patterns([param.value], fmt) if given is None else given)]
     if param.value is None:
         real = m.reals.symbolic(m.domain.input(param.name, 1))
-        if not fmt and DTYPE_BYTES[param.dtype] == size and param.promise != ANYTHING:
-            return [Symbolic(real, param.promise.divisible, size, None, None)]
+        if not fmt and DTYPE_BYTES[param.dtype] == size:
+            return [Symbolic(size, Source(real), step=param.promise.divisible)]
         if FMT_BYTES.get(fmt) != size:
             raise Unsupported("symbolic-int", f"scalar {param.name} has no value")
         real.fmt = fmt
@@ -214,10 +214,6 @@ def narrowed(m: Machine, x: Any, size: int) -> Any:
         return m.integer(x, size)
     if type(x) is Packed and size == 2:
         return m.halves(x)[0]
-    if type(x) is Symbolic:
-        return number_stored(m, x, size)
-    if type(x) is Mixed and any(type(v) is Symbolic for _, v in x.parts):
-        return Mixed([(part, narrowed(m, v, size)) for part, v in x.parts])
     return stored(m, x, size)
 
 

@@ -15,6 +15,7 @@ from kcheck.semantics.float_builders import compare
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.pointers import keep_bits
 from kcheck.semantics.selection import choose, select
+from kcheck.semantics.symbolic_integers import as_symbolic, concatenated, is_symbolic
 from kcheck.semantics.units import undefined
 from kcheck.semantics.values import (
     FMT_BYTES,
@@ -24,6 +25,7 @@ from kcheck.semantics.values import (
     Packed,
     Part,
     Pred,
+    Symbolic,
     Unsupported,
 )
 
@@ -76,6 +78,7 @@ def _pack(d: Decoder, target: Operand, source: Vec, t: str) -> Step:
     def run(m: Machine) -> None:
         parts = [m.regs[s] for s in slots]
         plain = all(type(p) is Int and m.live(p.u) is None for p in parts)
+        plain = plain or any(is_symbolic(p) for p in parts)
         if size == 2 and len(parts) == 2 and not plain:
             lo, hi = (undefined(2) if p is None else p for p in parts)
             put(m, dst, Packed(_half(m, lo), _half(m, hi)))
@@ -84,6 +87,11 @@ def _pack(d: Decoder, target: Operand, source: Vec, t: str) -> Step:
         if whole_f64 is not None:
             put(m, dst, whole_f64)
             return
+        if any(is_symbolic(p) for p in parts):
+            words = [as_symbolic(m, p, size) for p in parts]
+            if all(w is not None for w in words):
+                put(m, dst, concatenated(m, [w for w in words if w is not None]))
+                return
         xs = [m.integer(p, size) for p in parts]
         whole = xs[0].a.astype(UNSIGNED[size * len(xs)])
         u = xs[0].u
@@ -126,6 +134,12 @@ def _unpack(d: Decoder, target: Vec, source: Operand, t: str) -> Step:
         if n == 2 and size == 4 and type(x) is Real and x.fmt == "f64":
             for i, dst in enumerate(dsts):
                 put(m, dst, Part(x, i))
+            return
+        word = as_symbolic(m, x, size * n) if is_symbolic(x) else None
+        if word is not None:
+            for i, dst in enumerate(dsts):
+                field = word.bits.field(8 * size * i, 8 * size, 8 * size)
+                put(m, dst, Symbolic(size, None, word=field, u=word.u))
             return
         whole = m.integer(x, size * n)
         keep_bits(m, [whole], "taken apart")

@@ -6,6 +6,7 @@ different kinds, it makes a `Choice`, through which later operations go case by 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from kcheck.canon.real import Real
 from kcheck.semantics.integers import SIGNED
 from kcheck.semantics.pointers import keep_bits
 from kcheck.semantics.predicates import select_predicate
+from kcheck.semantics.symbolic_integers import as_symbolic, congruent, is_symbolic, made
+from kcheck.semantics.symbolic_integers import stored as integer_stored
 from kcheck.semantics.units import real_width, undefined
 from kcheck.semantics.values import (
     FMT_BYTES,
@@ -25,6 +28,7 @@ from kcheck.semantics.values import (
     Mixed,
     Packed,
     Pred,
+    Symbolic,
     Unsupported,
 )
 
@@ -86,6 +90,10 @@ def _open(m: Machine, p: Pred, x: Any, y: Any, size: int, fmt: str) -> Any:
         if any(type(half) is Choice for half in halves):
             raise Unsupported("symbolic-int", "a tensor value chooses bits of half of a word")
         return Packed(*halves)
+    if is_symbolic(x) or is_symbolic(y):
+        arms = [as_symbolic(m, v, size) for v in (x, y)]
+        if arms[0] is not None and arms[1] is not None:
+            return _symbolic(m, p, arms[0], arms[1])
     formats = {v.fmt for v in (x, y) if type(v) is Real} or ({fmt} if fmt else set())
     kind = formats.pop() if len(formats) == 1 else ""
     if kind in FMT_BYTES:
@@ -95,6 +103,11 @@ def _open(m: Machine, p: Pred, x: Any, y: Any, size: int, fmt: str) -> Any:
     x = undefined(size) if x is None else x
     y = undefined(size) if y is None else y
     return x if _same_bits(m, x, y) else Choice(p, x, y)
+
+
+def _symbolic(m: Machine, p: Pred, x: Symbolic, y: Symbolic) -> Symbolic:
+    n = m.reals.select(m.indicator(p), congruent(m, x), congruent(m, y))
+    return made(m, n, x.size, x, y, step=math.gcd(x.step, y.step))
 
 
 def _same_bits(m: Machine, x: Any, y: Any) -> bool:
@@ -129,9 +142,11 @@ def _arm(x: Any, p: Pred, yes: bool) -> Any:
 
 
 def stored(m: Machine, x: Any, size: int) -> Any:
-    """A `Choice` as memory holds it: a symbolic integer of `size` bytes; all else as it is."""
+    """What depends on inputs as memory holds it: an integer of `size` bytes; all else as it is."""
     if type(x) is Mixed:
         return Mixed([(part, stored(m, v, size)) for part, v in x.parts])
+    if type(x) is not Real and is_symbolic(x):
+        return integer_stored(m, x, size)
     if type(x) is not Choice:
         return x
     formats = {v.fmt for v in _leaves(x) if type(v) is Real} or {f"s{8 * size}"}

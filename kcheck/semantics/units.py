@@ -16,8 +16,11 @@ from kcheck.semantics.values import (
     Int,
     Packed,
     Part,
+    Symbolic,
     Unsupported,
+    either,
 )
+from kcheck.semantics.words import Source, Word, joined, whole
 
 # kinds of a cell: nothing was written, concrete bits, a real, the rest of the unit before (its
 # width field is the distance back), undefined was written, half of a real that was overwritten
@@ -115,6 +118,15 @@ def gathered(
     return [(cells, width, real)]
 
 
+def _word(x: Any, bits: int) -> Word | None:
+    """An integer of an input as bits; None for what is concrete in some lanes, or a float."""
+    if isinstance(x, Symbolic):
+        return x.word
+    if isinstance(x, Real) and x.fmt not in FMT_BYTES and x.kind == SYM:
+        return whole(Source(x), bits)
+    return None
+
+
 def combined(parts: list[Any], width: int, size: int) -> Any:
     """Pieces of `width` bytes as one register of `size` bytes."""
     if len(parts) == 1:
@@ -128,4 +140,10 @@ def combined(parts: list[Any], width: int, size: int) -> Any:
         return Int(whole, None, u)
     if width == 2 and size == 4:
         return Packed(parts[0], parts[1])
+    words = [_word(p, 8 * width) for p in parts]
+    if size <= 8 and all(w is not None for w in words):
+        u = None
+        for p in parts:
+            u = either(u, p.u)
+        return Symbolic(size, None, word=joined([w for w in words if w is not None]), u=u)
     raise Unsupported("reinterpret", f"{width}-byte floats are read as one {size}-byte register")

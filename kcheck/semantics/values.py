@@ -11,12 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck.canon.real import Real
+from kcheck.semantics.words import Source, Word, whole
 
 Array = NDArray[Any]
 Bool = NDArray[np.bool_]
 
 # bytes of the float formats a register can hold; a symbolic integer is moved, never computed with
 FMT_BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+# bits of the fraction of a float
+FRACTION = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
+# integers below this are float64s
+EXACT = 2.0**53
 # Adding a constant this large to data is meant to round it (1.5 * 2^23 and its like).
 MAGIC = {"f32": 2**22, "f64": 2**51, "f16": 2**10, "bf16": 2**7}
 # values that one integer may be chosen from by predicates on tensor values
@@ -87,18 +92,35 @@ class Part:
 
 
 class Symbolic:
-    """An integer that depends on inputs: `n`, a signed number of `size` bytes, plus `base`.
+    """`size` bytes that depend on inputs, as an integer or as bits, plus the address `base`.
 
-    `n` is a real that is an integer, and a multiple of `step`. `base`: the concrete address that
-    it is an offset from, or None. `u`: undefined lanes, or None.
+    `source`: an integer that is the register modulo 2^(8 size), and a multiple of `step`; `word`:
+    its bits. One of the two is known at least. `base`: the concrete address that it is an offset
+    from, or None. `u`: undefined lanes, or None.
     """
 
-    __slots__ = ("base", "n", "size", "step", "u")
+    __slots__ = ("base", "size", "source", "step", "u", "word")
 
     def __init__(
-        self, n: Real[Any], step: int, size: int, base: Int | None, u: Bool | None
+        self,
+        size: int,
+        source: Source | None,
+        *,
+        word: Word | None = None,
+        step: int = 1,
+        base: Int | None = None,
+        u: Bool | None = None,
     ) -> None:
-        self.n, self.step, self.size, self.base, self.u = n, step, size, base, u
+        self.size, self.source, self.word = size, source, word
+        self.step, self.base, self.u = step, base, u
+
+    @property
+    def bits(self) -> Word:
+        """The bits, of whichever is known."""
+        if self.word is not None:
+            return self.word
+        assert self.source is not None
+        return whole(self.source, 8 * self.size)
 
 
 class Mixed:

@@ -16,6 +16,7 @@ from kcheck.semantics.decode import Builder, Decoder, put, under
 from kcheck.semantics.float_builders import check_magic
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.selection import choose
+from kcheck.semantics.symbolic_integers import congruent
 from kcheck.semantics.units import undefined
 from kcheck.semantics.values import (
     Array,
@@ -31,8 +32,10 @@ from kcheck.semantics.values import (
     Unsupported,
     either,
 )
+from kcheck.semantics.words import Source
 
 Slots = dict[str, str]
+R = Real[Any]
 
 
 def _bits_of(mask: Array) -> Bool:
@@ -173,8 +176,8 @@ def take_lanes(m: Machine, x: Any, source: Array) -> Any:
     if type(x) is Mixed:
         return Mixed([(part[source], take_lanes(m, v, source)) for part, v in x.parts])
     if type(x) is Symbolic and x.base is None:
-        u = _take_mask(m, x.u, source)
-        return Symbolic(m.reals.take(x.n, source), x.step, x.size, None, u)
+        n = Source(m.reals.take(congruent(m, x), source))
+        return Symbolic(x.size, n, step=x.step, u=_take_mask(m, x.u, source))
     if type(x) is Choice:
         arms = [take_lanes(m, arm, source) for arm in (x.yes, x.no)]
         return Choice(_take_predicate(m, x.p, source), *arms)
@@ -318,8 +321,8 @@ def _mma(d: Decoder, instr: Instr, slots: Slots) -> Step:
 
     def run(m: Machine) -> None:
         whole_warps(m, "mma")
-        a, abad = _operand(m, sources[0], fmt, shape.a)
-        b, bbad = _operand(m, sources[1], fmt, shape.b)
+        a, abad = matrix_of(m, _elements(m, sources[0], fmt), shape.a)
+        b, bbad = matrix_of(m, _elements(m, sources[1], fmt), shape.b)
         c = _elements(m, sources[2], out)
         product = m.domain.matmul(a, b)
         undefined_out = None
@@ -332,7 +335,7 @@ def _mma(d: Decoder, instr: Instr, slots: Slots) -> Step:
             if undefined_out is not None:
                 ids = np.where(undefined_out[:, rows, cols].reshape(-1), UNDEF, SYMBOLIC)
                 part = m.reals.mixed(v, ids.astype(np.int32))
-            check_magic(m, out, part, c[i])
+            check_magic(m, out, part, c[i], m.reals.add(part, c[i]))
             total = m.reals.add(part, c[i])
             total.fmt = out
             results.append(total)
@@ -357,20 +360,21 @@ def _elements(m: Machine, slots: list[int], fmt: str) -> list[Any]:
     return [m.real(half, fmt) for s in slots for half in m.halves(m.regs[s])]
 
 
-def _operand(
-    m: Machine, slots: list[int], fmt: str, index: tuple[Array, Array]
-) -> tuple[Any, Bool | None]:
-    """A (warps, rows, columns) matrix of the domain, and its undefined elements or None."""
-    parts = _elements(m, slots, fmt)
+def arranged(m: Machine, parts: Any, index: tuple[Array, Array]) -> Any:
+    """Elements (number, lane) as (warps, rows, columns)."""
     which, lanes = index
+    warps = np.arange(m.lanes // 32)[:, None, None]
+    return parts.reshape((parts.shape[0], m.lanes // 32, 32))[which[None], warps, lanes[None]]
+
+
+def matrix_of(m: Machine, parts: list[R], index: tuple[Array, Array]) -> tuple[Any, Bool | None]:
+    """A (warps, rows, columns) matrix of the domain, and its undefined elements or None."""
     n = m.lanes
     values = []
     for r in parts:
         v = m.reals.value(r)
         values.append(v[np.zeros(n, np.int64)] if v.shape == (1,) and n != 1 else v)
-    stacked = m.domain.stack(values).reshape((len(parts), n // 32, 32))
-    warps = np.arange(n // 32)[:, None, None]
-    matrix = stacked[which[None], warps, lanes[None]]
+    matrix = arranged(m, m.domain.stack(values), index)
     bad = None
     if any(r.c is not None for r in parts):
         ids = np.stack([np.broadcast_to(m.reals.ids(r, (n,)), (n,)) for r in parts])
@@ -380,7 +384,7 @@ def _operand(
             raise Unsupported("infinity", "an infinity or NaN enters mma")
         gone = ids == UNDEF
         if gone.any():
-            bad = gone.reshape(len(parts), n // 32, 32)[which[None], warps, lanes[None]]
+            bad = arranged(m, gone, index)
     return matrix, bad
 
 

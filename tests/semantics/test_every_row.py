@@ -22,6 +22,7 @@ ELSEWHERE = {
         *("atom.op", "red.op", "atom.cas", "atom.exch"),
         *("redux", "match.any", "match.all"),
     ),
+    "test_integer_mma": ("mma.int",),
     "test_votes": ("bar.red",),
     "test_instructions_control": (
         "bar.sync",

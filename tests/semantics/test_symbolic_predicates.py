@@ -124,7 +124,6 @@ REFUSED = {
     "mov.b32 {%h1, %h2}, %r2; set.lt.u16.f16 %h3, %h1, %h2;": "symbolic-int",
     "mov.b32 %r3, %f1; shl.b32 %r3, %r3, 1;": "reinterpret",
     "mov.b32 %r3, %f1; cvt.u64.u32 %d3, %r3; ld.global.u32 %r4, [%d3];": "reinterpret",
-    "cvt.rzi.s32.f32 %r3, %f1;": "symbolic-int",
     "add.f32 %f3, %f1, 0f4B400000;": "magic-rounding",
 }
 

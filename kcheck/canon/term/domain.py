@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -170,8 +171,14 @@ class TermDomain:
         return out
 
     def atom(self, name: str, args: Sequence[TermValue]) -> TermValue:
-        """A function of one argument, with its laws if it has any."""
-        (a,) = args
+        """A function, with its laws if it has any.
+
+        Several arguments are one: the sum of a free function of each, which no two lists share.
+        """
+        a = args[0]
+        if len(args) > 1:
+            parts = [self.atom(f"{name}, argument {i}", [x]) for i, x in enumerate(args)]
+            a = functools.reduce(self.add, parts)
         if name not in self.names:
             self.names.append(name)
         k = np.full(1, self.names.index(name), np.int32)

@@ -14,7 +14,16 @@ from kcheck.semantics.slow.decode import handles
 from kcheck.semantics.slow.numbers import Number
 from kcheck.semantics.slow.operands import ABSORB, Decoder, Load, Slots
 from kcheck.semantics.slow.state import Exchange, Step, Thread
-from kcheck.semantics.slow.units import UNDEF, Real, Undef, Unit, as_real, concat, slice_bits
+from kcheck.semantics.slow.units import (
+    UNDEF,
+    Real,
+    Undef,
+    Unit,
+    as_int,
+    as_real,
+    concat,
+    slice_bits,
+)
 from kcheck.semantics.slow.warp import meeting, vector
 
 Cell = tuple[int, int]
@@ -142,6 +151,88 @@ def _mma(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
         write(t, [UNDEF if v is ABSORB else Real(d.fmt, v) for v in values])
 
     return meeting(instr, Exchange(give, share, take))
+
+
+def bytes_of(unit: Unit, signed: bool) -> list[int | Undef]:
+    """The four bytes of a register as numbers."""
+    word = as_int(unit, 32)
+    if isinstance(word, Undef):
+        return [word] * 4
+    numbers = [word >> 8 * k & 255 for k in range(4)]
+    return [n - 256 if signed and n > 127 else n for n in numbers]
+
+
+def a_byte(depth: int) -> Fragment:
+    """A of 8-bit elements, 16 x depth."""
+
+    def cells(lane: int) -> list[Cell]:
+        g, i = lane // 4, lane % 4
+        return [
+            (g + 8 * half, 16 * block + 4 * i + k)
+            for block in range(depth // 16)
+            for half in (0, 1)
+            for k in range(4)
+        ]
+
+    return cells
+
+
+def b_byte(depth: int) -> Fragment:
+    """B of 8-bit elements, depth x 8."""
+
+    def cells(lane: int) -> list[Cell]:
+        g, i = lane // 4, lane % 4
+        return [(16 * block + 4 * i + k, g) for block in range(depth // 16) for k in range(4)]
+
+    return cells
+
+
+@handles("mma.int")
+def _integer_mma(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
+    depth, clamped = int(slots["shape"].rpartition("k")[2]), bool(slots["satfinite"])
+    fragments = [a_byte(depth), b_byte(depth), accumulator]
+    counts = [depth // 8, depth // 16, 4]
+    target, *sources = instr.operands
+    registers = [vector(op, n) for op, n in zip(sources, counts, strict=True)]
+    gets = [[decoder.raw(item, 32) for item in items] for items in registers]
+    puts = [decoder.store(item, "b32") for item in vector(target, 4)]
+    signs = slots["a"] == "s8", slots["b"] == "s8"
+
+    def give(t: Thread) -> list[list[Unit]]:
+        return [[get(t) for get in row] for row in gets]
+
+    def share(given: dict[int, list[list[Unit]]]) -> dict[Cell, int | Undef]:
+        a, b, c = dict[Cell, Any](), dict[Cell, Any](), dict[Cell, Any]()
+        for lane, units in given.items():
+            for matrix, i in ((a, 0), (b, 1)):
+                values = [n for unit in units[i] for n in bytes_of(unit, signs[i])]
+                matrix.update(zip(fragments[i](lane), values, strict=True))
+            c.update(zip(accumulator(lane), (as_int(u, 32) for u in units[2]), strict=True))
+        return {cell: _integer_sum(a, b, c, cell, depth, clamped) for cell in c}
+
+    def take(t: Thread, product: dict[Cell, int | Undef]) -> None:
+        for put, cell in zip(puts, accumulator(t.lane), strict=True):
+            value = product[cell]
+            put(t, UNDEF if isinstance(value, Undef) else value & 0xFFFFFFFF)
+
+    return meeting(instr, Exchange(give, share, take))
+
+
+def _integer_sum(
+    a: Matrix, b: Matrix, c: Matrix, cell: Cell, depth: int, clamped: bool
+) -> int | Undef:
+    row, column = cell
+    total: int = 0
+    for k in range(depth):
+        x, y = a.get((row, k), UNDEF), b.get((k, column), UNDEF)
+        if isinstance(x, Undef) or isinstance(y, Undef):
+            return UNDEF
+        total += x * y
+    start = c[cell]
+    if isinstance(start, Undef):
+        return UNDEF
+    total += start - (1 << 32) if start >> 31 else start
+    return min(max(total, -(1 << 31)), (1 << 31) - 1) if clamped else total
 
 
 def multiply(a: Matrix, b: Matrix, c: Matrix, depth: int, numbers: type[Number]) -> Matrix:

@@ -1,0 +1,282 @@
+"""Bits of integers that depend on inputs: moved, masked, put together, read as numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kcheck.canon.constants import FINITE, SYMBOLIC
+from kcheck.canon.enclosure import EnclosureDomain
+from kcheck.canon.ranged import RangedDomain, plain
+from kcheck.check import equivalent
+from kcheck.launch import ANYTHING, Promise, Tensor
+from kcheck.preconditions import ranges, unknown_integers
+from kcheck.semantics.execution import Refused, execute
+from kcheck.verdict import Verdict
+from tests.semantics.harness import entry, kernel_of, launch_of, out, slow, symbol
+
+LANES = 32
+
+
+def judged(reference: str, subject: str, params: Any, **more: Any) -> Verdict:
+    texts = (entry(body, params) for body in (reference, subject))
+    return equivalent(*texts, launch=launch_of(params), seed=1, **more)
+
+
+def told(verdict: Verdict) -> tuple[str, str | None]:
+    return verdict.verdict, verdict.reason or verdict.method
+
+
+# what is computed is what the slow evaluator computes with the numbers
+
+# every row moves bits, or computes modulo 2^32
+EXACT = [
+    "and.b32 {d}, {a}, {n};", "or.b32 {d}, {a}, {n};", "xor.b32 {d}, {a}, {n};",
+    "not.b32 {d}, {a};", "shl.b32 {d}, {a}, {k};", "shr.u32 {d}, {a}, {k};",
+    "shr.s32 {d}, {a}, {k};", "lop3.b32 {d}, {a}, {n}, {m}, 0xea;",
+    "lop3.b32 {d}, {n}, {a}, {a}, 0x78;", "bfe.u32 {d}, {a}, {k}, {l};",
+    "bfe.s32 {d}, {a}, {k}, {l};", "bfi.b32 {d}, {a}, {b}, {k}, {l};",
+    "bfi.b32 {d}, {a}, {n}, {k}, {l};", "prmt.b32 {d}, {a}, {b}, {m};",
+    "shf.l.wrap.b32 {d}, {a}, {b}, {k};", "shf.r.clamp.b32 {d}, {a}, {b}, {k};",
+    "add.s32 {d}, {a}, {b};", "sub.u32 {d}, {a}, {b};", "mul.lo.s32 {d}, {a}, {b};",
+    "neg.s32 {d}, {a};", "abs.s32 {d}, {a};", "min.s32 {d}, {a}, {b};", "max.u32 {d}, {a}, {b};",
+    "mad.lo.u32 {d}, {a}, {n}, {b};", "mul.hi.u32 {d}, {a}, {n};", "mul.hi.s32 {d}, {a}, 77;",
+    "div.u32 {d}, {a}, {l};", "rem.u32 {d}, {a}, {l};", "div.s32 {d}, {a}, -7;",
+    "rem.s32 {d}, {a}, 12;", "dp4a.s32.u32 {d}, {a}, {b}, {a};",
+    "dp2a.lo.u32.s32 {d}, {a}, {b}, {b};", "dp2a.hi.s32.s32 {d}, {a}, {b}, {b};",
+    "cvt.u32.u8 {d}, {a};", "cvt.s32.s8 {d}, {a};", "cvt.u32.u16 {d}, {a};",
+    "cvt.s32.s16 {d}, {a};", "cvt.sat.s8.s32 {d}, {a};", "cvt.sat.u8.s32 {d}, {a};",
+    "cvt.s64.s32 %d1, {a}; shr.s64 %d1, %d1, {k}; cvt.u32.u64 {d}, %d1;",
+    "mul.wide.u32 %d1, {a}, {n}; shr.u64 %d1, %d1, 20; cvt.u32.u64 {d}, %d1;",
+    "mov.b32 {{%h1, %h2}}, {a}; mov.b32 {d}, {{%h2, %h1}};",
+    "mov.b32 {{%h1, %h2}}, {a}; shl.b16 %h1, %h1, 3; cvt.u32.u16 {d}, %h1;",
+    "setp.lt.s32 %p1, {a}, {b}; selp.b32 {d}, {b}, {n}, %p1;",
+    "setp.gt.u32 %p1, {a}, {n}; selp.b32 {d}, {a}, {b}, %p1;",
+    "setp.le.s32 %p1, {a}, {n}; selp.b32 {d}, {a}, {b}, %p1;",
+    "setp.ne.s32 %p1, {a}, {b}; @%p1 add.s32 {d}, {a}, 1;",
+    "setp.lt.u32 %p2, %tid.x, 9; @%p2 shr.u32 {d}, {a}, 4; @!%p2 and.b32 {d}, {a}, 255;",
+    "and.b32 %r9, %tid.x, 7; shl.b32 %r9, %r9, 2; shr.u32 {d}, {a}, %r9;",
+    "and.b32 {d}, {a}, %tid.x;", "add.s32 {d}, {a}, %tid.x;",
+    "cvt.rn.f32.u32 %f1, {a}; mul.f32 %f1, %f1, 0f3E800000; cvt.rzi.s32.f32 {d}, %f1;",
+    "st.shared.b32 [%s], {a}; ld.shared.u8 {d}, [%s+1];",
+    "st.shared.b32 [%s], {a}; ld.shared.s16 {d}, [%s+2];",
+]  # fmt: skip
+# what is known by its name only
+NAMED = ["popc.b32 {d}, {a};", "clz.b32 {d}, {a};", "xor.b32 {d}, {a}, {b};", "brev.b32 {d}, {a};"]
+REGISTER = st.integers(1, 4)
+ROW = st.tuples(
+    st.sampled_from(EXACT), REGISTER, REGISTER, REGISTER, st.integers(0, 2**32 - 1),
+    st.sampled_from([0x0F0F0F0F, 0x64006400, 0x4140, 0x7531, 0x8F, 255, 0x80000000, 15]),
+    st.sampled_from([0, 1, 3, 4, 8, 12, 16, 24, 31, 32, 40]), st.sampled_from([1, 4, 7, 8, 16, 31]),
+)  # fmt: skip
+DTYPES = ["s32", "u32", "s8", "u8", "s16", "u16"]
+SHARED = ".shared .align 4 .b8 sh[128]; .reg .b32 %s; mov.b32 %s, sh; mad.lo.u32 %s, %gid, 4, %s;"
+
+
+def body_of(program: Any, dtype: str) -> str:
+    body = f"{SHARED} ld.global.{dtype} %r1, [%i]; mov.u32 %r2, %tid.x; mov.u32 %r3, -5;"
+    body += "xor.b32 %r4, %r1, 0x80000001;"
+    for op, d, a, b, n, m, k, length in program:
+        body += op.format(d=f"%r{d}", a=f"%r{a}", b=f"%r{b}", n=n, m=m, k=k, l=length)
+    return body + f"st.global.b32 [%z], %r{program[-1][1]};"
+
+
+def numbers_of(dtype: str, seed: int) -> Any:
+    """Numbers of a type, its ends among them."""
+    info = np.iinfo({"s": "int", "u": "uint"}[dtype[0]] + dtype[1:])
+    random = np.random.default_rng(seed).integers(info.min, info.max, LANES, endpoint=True)
+    random[:3] = info.min, info.max, 0
+    return random.astype(np.float64)
+
+
+def computed(body: str, dtype: str, numbers: Any, promise: Promise | None = None) -> list[Any]:
+    """Per lane the number modulo 2^32 that the symbolic executor gives, or None if it is open."""
+    index = Tensor("i", dtype, (LANES,), "in", promise=promise or ANYTHING)
+    params = (index, out("z", "u32", LANES))
+    launch = launch_of(params)
+    domain = RangedDomain(
+        EnclosureDomain({"i": numbers}), ranges(launch), integers=unknown_integers(launch)
+    )
+    made = execute(kernel_of(entry(body, params)), launch, domain)
+    assert not made.faults
+    _, real = made.memories["z"].contents(4, "u32")
+    ids = np.broadcast_to(made.reals.ids(real, (LANES,)), (LANES,))
+    value = made.reals.value(real)
+    known = [np.broadcast_to(end, (LANES,)) for end in value.ends]
+    points = [np.broadcast_to(end, (LANES,)) for end in plain(value).ends]
+    result: list[Any] = []
+    for i in range(LANES):
+        if ids[i] == SYMBOLIC:
+            assert known[0][i] <= points[1][i]
+            assert points[0][i] <= known[1][i]
+            result.append(int(points[0][i]) % 2**32 if points[0][i] == points[1][i] else None)
+        else:
+            assert ids[i] >= FINITE
+            result.append(int(made.reals.constants.values[ids[i]]) % 2**32)
+    return result
+
+
+def expected(body: str, dtype: str, numbers: Any) -> list[int]:
+    params = (symbol("i", dtype, LANES), out("z", "u32", LANES))
+    outputs = slow(kernel_of(entry(body, params)), launch_of(params), {"i": numbers}).outputs
+    return [int(x) % 2**32 if isinstance(x, int) else -1 for x in outputs["z"]]
+
+
+@pytest.mark.parametrize("row", EXACT)
+@pytest.mark.parametrize("dtype", ["s32", "u32", "s8"])
+def test_each_instruction_alone(row: str, dtype: str) -> None:
+    numbers = numbers_of(dtype, 5)
+    program = [(row, 2, 1, 4, 0x12345678, 0x7531, 4, 8)]
+    if ".lo" in row and dtype[1:] == "32":
+        numbers = numbers % 2**20  # float64, which these tests run on, has not all products
+    body = body_of(program, dtype)
+    assert computed(body, dtype, numbers) == expected(body, dtype, numbers)
+
+
+@given(
+    st.lists(ROW, min_size=1, max_size=5), st.integers(0, 999), st.sampled_from(DTYPES),
+    st.booleans(),
+)  # fmt: skip
+@settings(max_examples=150, deadline=None)
+def test_programs_of_them(program: Any, seed: int, dtype: str, small: bool) -> None:
+    numbers, promise = numbers_of(dtype, seed), None
+    if small:
+        low = -7 if dtype[0] == "s" else 0
+        numbers, promise = np.clip(numbers, low, 90), Promise(low, 90)
+    body = body_of(program, dtype)
+    try:
+        got = computed(body, dtype, numbers, promise)
+    except Refused as error:
+        # a part of what lanes hold in several ways
+        assert error.form in ("symbolic-int", "reinterpret", "inexact-int"), error  # noqa: PT017
+        return
+    for mine, theirs in zip(got, expected(body, dtype, numbers), strict=True):
+        assert mine in (None, theirs)
+
+
+# two ways to the same bits are equal, others are not
+
+WORDS, Z = symbol("i", "u32", LANES), out("z", "f32", LANES)
+LOAD, STORE = "ld.global.b32 %r1, [%i];", "st.global.f32 [%z], %f1;"
+FLOAT = f"cvt.rn.f32.s32 %f1, %r2; {STORE}"
+# the third lowest nibble of a word, as a signed number
+NIBBLE = {
+    "bfe": f"{LOAD} bfe.s32 %r2, %r1, 8, 4; {FLOAT}",
+    "shifts": f"{LOAD} shl.b32 %r2, %r1, 20; shr.s32 %r2, %r2, 28; {FLOAT}",
+    "mask and xor": f"{LOAD} shr.u32 %r2, %r1, 8; and.b32 %r2, %r2, 15; xor.b32 %r2, %r2, 8;"
+    f"sub.s32 %r2, %r2, 8; {FLOAT}",
+    "signed shift first": f"{LOAD} shr.s32 %r2, %r1, 8; and.b32 %r2, %r2, 15; shl.b32 %r2, %r2, 28;"
+    f"shr.s32 %r2, %r2, 28; {FLOAT}",
+    "halves": f"{LOAD} mov.b32 {{%h1, %h2}}, %r1; shl.b16 %h1, %h1, 4; shr.s16 %h1, %h1, 12;"
+    f"cvt.rn.f32.s16 %f1, %h1; {STORE}",
+    "select": f"{LOAD} bfe.u32 %r2, %r1, 8, 4; bfe.u32 %r3, %r1, 11, 1; shl.b32 %r3, %r3, 4;"
+    f"sub.s32 %r2, %r2, %r3; {FLOAT}",
+    "by lanes": f"{LOAD} mov.u32 %r3, 8; setp.lt.u32 %p1, %tid.x, 7; @%p1 mov.u32 %r3, 9;"
+    f"@%p1 shl.b32 %r1, %r1, 1; shr.u32 %r2, %r1, %r3; bfe.s32 %r2, %r2, 0, 4; {FLOAT}",
+}
+
+
+@pytest.mark.parametrize("way", NIBBLE)
+def test_a_nibble_in_all_its_ways(way: str) -> None:
+    assert told(judged(NIBBLE["bfe"], NIBBLE[way], (WORDS, Z))) == ("proved", "exact")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        NIBBLE["bfe"].replace("8, 4", "4, 4"),
+        NIBBLE["bfe"].replace("bfe.s32", "bfe.u32"),
+        NIBBLE["mask and xor"].replace("%r2, 15", "%r2, 7"),
+        NIBBLE["halves"].replace("shr.s16", "shr.u16"),
+    ],
+)
+def test_another_nibble_is_refuted(wrong: str) -> None:
+    verdict = judged(NIBBLE["bfe"], wrong, (WORDS, Z))
+    assert told(verdict) == ("refuted", "value.mismatch")
+    assert verdict.witness is not None
+
+
+def test_bytes_of_a_word_are_the_elements_of_a_tensor() -> None:
+    """dp4a on words loaded from tensors of bytes is the sum of the products of the bytes."""
+    a, b, z = symbol("a", "s8", 128), symbol("b", "u8", 128), out("z", "s32", LANES)
+    place = "mad.lo.u64 %d1, %wide, 4, %pa; mad.lo.u64 %d2, %wide, 4, %pb;"
+    words = (
+        f"{place} ld.global.b32 %r1, [%d1]; ld.global.b32 %r2, [%d2]; mov.u32 %r3, 0;"
+        "dp4a.s32.u32 %r3, %r1, %r2, %r3; st.global.s32 [%z], %r3;"
+    )
+    single = f"{place} mov.u32 %r3, 0;"
+    for i in range(4):
+        single += f"ld.global.s8 %r1, [%d1+{i}]; ld.global.u8 %r2, [%d2+{i}];"
+        single += "mad.lo.s32 %r3, %r1, %r2, %r3;"
+    single += "st.global.s32 [%z], %r3;"
+    assert told(judged(words, single, (a, b, z))) == ("proved", "exact")
+    assert told(judged(words.replace("s32.u32", "u32.u32"), single, (a, b, z))) == (
+        "refuted",
+        "value.mismatch",
+    )
+
+
+def test_halves_made_by_an_exponent() -> None:
+    """0x6400 | n is the f16 of 1024 + n: what fast kernels take 4-bit weights apart with."""
+    z = out("z", "f16", 64)
+    place = "mad.lo.u64 %d1, %wide, 4, %pz;"
+    magic = (
+        f"{LOAD} {place} and.b32 %r2, %r1, 0x000f000f; or.b32 %r2, %r2, 0x64006400;"
+        "mov.b32 %r3, 0x64006400; sub.f16x2 %r2, %r2, %r3; st.global.b32 [%d1], %r2;"
+    )
+    plain_way = (
+        f"{LOAD} {place} and.b32 %r2, %r1, 15; cvt.rn.f16.u32 %h1, %r2; shr.u32 %r3, %r1, 16;"
+        "and.b32 %r3, %r3, 15; cvt.rn.f16.u32 %h2, %r3; st.global.v2.b16 [%d1], {%h1, %h2};"
+    )
+    assert told(judged(plain_way, magic, (WORDS, z))) == ("proved", "exact")
+    lop3 = magic.replace(
+        "and.b32 %r2, %r1, 0x000f000f; or.b32 %r2, %r2, 0x64006400;",
+        "lop3.b32 %r2, %r1, 0x000f000f, 0x64006400, 0xea;",
+    )
+    assert told(judged(plain_way, lop3, (WORDS, z))) == ("proved", "exact")
+    other = magic.replace("mov.b32 %r3, 0x64006400", "mov.b32 %r3, 0x64086400")
+    assert told(judged(plain_way, other, (WORDS, z))) == ("refuted", "value.mismatch")
+
+
+def test_division_by_a_constant_is_a_product_and_a_shift() -> None:
+    small = Tensor("i", "u32", (LANES,), "in", promise=Promise(0, 65535))
+    z = out("z", "u32", LANES)
+    end = "st.global.u32 [%z], %r2;"
+    division = f"{LOAD} div.u32 %r2, %r1, 10; {end}"
+    product = f"{LOAD} mul.hi.u32 %r2, %r1, -858993459; shr.u32 %r2, %r2, 3; {end}"
+    for index in (symbol("i", "u32", LANES), small):
+        assert told(judged(division, product, (index, z))) == ("proved", "exact")
+    # right for 16 bits only
+    short = f"{LOAD} mul.lo.u32 %r2, %r1, 52429; shr.u32 %r2, %r2, 19; {end}"
+    assert told(judged(division, short, (small, z))) == ("proved", "exact")
+    assert judged(division, short, (symbol("i", "u32", LANES), z)).verdict == "refuted"
+
+
+def test_rounding_a_rounded_number_changes_nothing() -> None:
+    x, z = symbol("x", "f32", LANES), out("z", "s8", LANES)
+    load = "ld.global.f32 %f1, [%x]; cvt.rni.f32.f32 %f1, %f1;"
+    clamp = "max.f32 %f1, %f1, 0fC3000000; min.f32 %f1, %f1, 0f42FE0000;"
+    ways = (
+        f"{load} {clamp} cvt.rzi.s32.f32 %r1, %f1; st.global.s8 [%z], %r1;",
+        f"{load} cvt.rni.s32.f32 %r1, %f1; max.s32 %r1, %r1, -128; min.s32 %r1, %r1, 127;"
+        "st.global.s8 [%z], %r1;",
+    )
+    assert told(judged(*ways, (x, z))) == ("proved", "exact")
+    assert judged(ways[0], ways[0].replace("42FE0000", "42FC0000"), (x, z)).verdict == "refuted"
+
+
+@pytest.mark.parametrize("row", NAMED)
+def test_other_functions_are_known_by_name(row: str) -> None:
+    z = out("z", "u32", LANES)
+    once = f"{LOAD} add.u32 %r3, %r1, 3;" + row.format(d="%r2", a="%r3", b="%r1")
+    twice = f"{LOAD} add.u32 %r3, %r1, 1; add.u32 %r3, %r3, 2;" + row.format(
+        d="%r2", a="%r3", b="%r1"
+    )
+    end = "st.global.u32 [%z], %r2;"
+    assert told(judged(once + end, twice + end, (WORDS, z))) == ("proved", "exact")
+    assert judged(once + end, twice.replace("1, 3", "1, 4") + "not.b32 %r2, %r2;" + end, (WORDS, z)
+                  ).verdict == "refuted"  # fmt: skip
