@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck import limits
-from kcheck.canon.term.algebra import Algebra, opposite
+from kcheck.canon.term.algebra import Algebra
 from kcheck.canon.term.dag import ATOM, CONST, BudgetSpent, Dag, Nodes
 from kcheck.canon.term.functions import Functions
 from kcheck.canon.term.normalize import MANY, Normalizer, Unprovable
 from kcheck.canon.term.rationals import MINUS, ONE
 from kcheck.canon.term.terms import Terms
+from kcheck.canon.term.zeros import apart, ties
 
 Bool = NDArray[np.bool_]
 # roots that are compared at once
@@ -35,6 +36,7 @@ class Equality:
         self._split = Normalizer(
             dag, Functions(algebra, split=True), constants, names, short=1 << 10
         )
+        self.ways = (self._plain, self._split)
         # comparisons while executing: what is not decided soon stays open
         self._quick = Normalizer(dag, Functions(algebra), constants, names)
         self._shapes = SHAPES
@@ -117,34 +119,39 @@ class Equality:
         """Is a sum zero once the sums that were given names are written out?"""
         poly = self.a.intern(*rest.pick(rest.r == root)[1:])
         try:
-            for _ in range(ROUNDS):
-                limits.check()
-                step = self._written_out(how, poly)
-                if step is None:
-                    step = self._on_zeros(how, poly)
-                if step is None or poly == 0:
-                    break
-                poly = step
+            equal = self._is_zero(how, poly, ROUNDS, True)
         except (BudgetSpent, Unprovable) as error:
             self.left = str(error)
             return False
-        if poly:
+        if not equal:
             self.left = "the normal forms differ"
-        return poly == 0
+        return equal
 
-    def _written_out(self, how: Normalizer, poly: int) -> int | None:
+    def _is_zero(self, how: Normalizer, poly: int, rounds: int, whole: bool) -> bool:
+        """`whole`: it was not multiplied by what may be 0 where an indicator [s = 0] is 1."""
+        limits.check()
+        if poly == 0 or rounds == 0:
+            return poly == 0
+        zeros = ties(how.f, poly) if whole else None
+        if zeros:
+            parts = apart(how.f, poly, zeros)
+            return all(self._is_zero(how, part, rounds - 1, True) for part in parts)
+        step, multiplied = self._written_out(how, poly)
+        return step is not None and self._is_zero(how, step, rounds - 1, whole and not multiplied)
+
+    def _written_out(self, how: Normalizer, poly: int) -> tuple[int | None, bool]:
         """The sum times the named sums that it is divided by, or with those it is multiplied by
-        in place; None if it has none.
+        in place (None if it has none); and whether it was multiplied.
         """
         a = self.a
         used = map(a.kind, how.f.generators(poly))
         forms = [what[1] for what in used if what[0] in ("form", "inverse")]
         if not forms:
-            return None
+            return None, False
         inner = max(forms)  # the latest: it may contain earlier ones
         terms = a.terms(poly)
         powers = [a.form_power(p, inner) for _, p, _ in terms]
-        least = min(powers)
+        least = min(*powers, 0)
         size = a.size(inner)
         total = sum(size ** (n - least) if n > least else 1 for n in powers)
         if total > how.budget:
@@ -153,34 +160,8 @@ class Equality:
         for term, n in zip(terms, powers, strict=True):
             bare = a.times(term, a.power(a.lazy(inner), -n)) if n else term
             parts.setdefault(n - least, []).append(bare)
-        return a.sum(*(self._times_power(a.poly(part), inner, n) for n, part in parts.items()))
-
-    def _on_zeros(self, how: Normalizer, poly: int) -> int | None:
-        """The sum with one generator of s replaced in each term that holds [s = 0]."""
-        a = self.a
-        for z in sorted(how.f.generators(poly)):
-            if a.kind(z)[0] != "zero":
-                continue
-            inner = a.kind(z)[1]
-            for c, p, x in a.terms(inner):
-                powers = a.monomials.powers(p)
-                if x or len(powers) != 1 or powers[0][1] != 1:
-                    continue
-                g = powers[0][0]
-                held = [(term, dict(a.monomials.powers(term[1]))) for term in a.terms(poly)]
-                if not any(z in have and have.get(g, 0) > 0 for _, have in held):
-                    continue
-                rest = a.sum(inner, a.poly([opposite((c, p, x), a.q)]))
-                by = a.scaled(rest, opposite(a.power((c, 0, 0), -1), a.q))
-                parts = []
-                for term, have in held:
-                    if z in have and have.get(g, 0) > 0:
-                        less = a.times(term, a.power((ONE, p, 0), -1))
-                        parts.append(a.scaled(by, less))
-                    else:
-                        parts.append(a.poly([term]))
-                return a.sum(*parts)
-        return None
+        made = a.sum(*(self._times_power(a.poly(part), inner, n) for n, part in parts.items()))
+        return made, least < 0 and how.f.sign(inner) is None
 
     def _times_power(self, poly: int, inner: int, n: int) -> int:
         for _ in range(n):
