@@ -13,6 +13,7 @@ import numpy as np
 from kcheck.canon.domain import Domain
 
 INPUTS = ("x", "y", "z")
+ATOMS = frozenset({"lg2", "sqrt", "tanh", "sin", "cos", "rint"})
 NUMBERS = [Fraction(n, d) for n in (-3, -1, 0, 1, 2, 5) for d in (1, 2, 3)]
 
 
@@ -79,7 +80,7 @@ def apply(d: Domain[Any], op: str, args: list[Any]) -> Any:
         return d.constants([Fraction(op[1:])], np.zeros(1, np.int64))
     if op == "div":
         return d.div(*args)[0]
-    if op in ("lg2", "sqrt"):
+    if op in ATOMS:
         return d.atom(op, args)
     if op in ("lt", "le", "gt", "ge", "eq", "ne"):
         return d.compare(op, *args)
@@ -96,6 +97,10 @@ _FLOAT: dict[str, Callable[..., Any]] = {
     "exp2": np.exp2,
     "lg2": np.log2,
     "sqrt": np.sqrt,
+    "tanh": np.tanh,
+    "sin": np.sin,
+    "cos": np.cos,
+    "rint": np.rint,
     "maximum": np.maximum,
     "minimum": np.minimum,
     "select": lambda p, a, b: np.where(p, a, b),
