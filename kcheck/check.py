@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from kcheck.semantics.execution import Refused
 from kcheck.semantics.machine import BudgetError
 from kcheck.semantics.values import Unsupported
 from kcheck.undecided import advised, cut_short, refused, undecided
-from kcheck.verdict import Finding, Verdict
+from kcheck.verdict import Finding, Verdict, Witness
 from kcheck.witness import Subject
 
 TRIALS = 4
@@ -117,11 +117,8 @@ def _decide(question: Question) -> Verdict:
     except Unsupported as error:
         stopped = undecided(f"unsupported.{error.form}", f"an output: {error.message}")
         return Judge(question, run, {}).refutation() or stopped  # a fault on the way is a reason
-    proof = None
     judge = Judge(question, run, comparisons)
-    different = any(c.different.any() for c in comparisons.values())
-    if run.field.opaque and different and not judge.differs():
-        proof = _proof(question, run, comparisons)  # functions may have laws that the field lacks
+    beyond = _beyond(question, run, judge)
     facts: dict[str, Any] = {
         "ctas": len(run.reference.ctas),
         "outputs": judge.outputs,
@@ -130,15 +127,17 @@ def _decide(question: Question) -> Verdict:
             "levels": run.levels,
             "instructions": [run.reference.instructions, run.subject.instructions],
         },
-        "ledger": assumptions(question, run, comparisons),
+        "ledger": assumptions(question, run, comparisons) + beyond.ledger,
     }
     question.known = Known(facts, [_agreement(run, comparisons)])
     refutation = judge.refutation()
     _trust(run, refutation)
     if refutation is not None:
         return replace(refutation, **facts)
+    if beyond.error is not None:
+        return replace(beyond.error, **facts)
     question.known.done.append(_safe_so_far(question))
-    proof = proof or _proof(question, run, comparisons)
+    proof = beyond.proof or _proof(question, run, comparisons)
     if proof is not None and proof.whole:
         equal = Verdict("proved", None, "exact")
     elif proof is not None and question.engine == "term":
@@ -163,15 +162,48 @@ def _trust(run: FieldRun, found: Verdict | None) -> None:
 
 
 def _proof(question: Question, run: FieldRun, comparisons: dict[str, Comparison]) -> Proof | None:
-    """An exact proof, or None if none is wanted; what it proves is equal from now on."""
-    if question.engine == "field":
-        return None
-    proof = prove(question, run, comparisons)
-    if proof.whole:
-        for name, c in comparisons.items():
-            proved = ~c.idle & (c.unwritten == 0) & ~proof.open[name]
-            comparisons[name] = replace(c, equal=c.equal | proved, different=c.different & ~proved)
-    return proof
+    """An exact proof, or None if none is wanted."""
+    return None if question.engine == "field" else prove(question, run, comparisons)
+
+
+@dataclass(frozen=True)
+class _Beyond:
+    """What an exact proof says of a difference over the field. `error`: an input shows it."""
+
+    proof: Proof | None = None
+    ledger: tuple[str, ...] = ()
+    error: Verdict | None = None
+
+
+def _beyond(question: Question, run: FieldRun, judge: Judge) -> _Beyond:
+    """Functions may have laws that the field lacks: what is proved is equal from now on.
+
+    Not before a search for an input that shows the difference all the same: that would be an
+    error of one of the engines.
+    """
+    comparisons = judge.comparisons
+    different = sum(int(c.different.sum()) for c in comparisons.values())
+    if not (different and run.field.opaque) or judge.differs():
+        return _Beyond()
+    proof = _proof(question, run, comparisons)
+    if proof is None or not proof.whole:
+        return _Beyond(proof)
+    found = judge.contradiction()
+    for name, c in comparisons.items():
+        proved = ~c.idle & (c.unwritten == 0) & ~proof.open[name]
+        comparisons[name] = replace(c, equal=c.equal | proved, different=c.different & ~proved)
+    line = f"functions have laws that the field lacks: there {different} elements differ, "
+    ledger = (line + "and a search found no input that shows it",)
+    return _Beyond(proof, ledger, found and _contradicted(*found))
+
+
+def _contradicted(found: Finding, witness: Witness) -> Verdict:
+    """An exact proof, and an input that shows it to be wrong."""
+    proof = Finding("exact", "the exact engine proves that all outputs are equal", "both")
+    steps = ("report this: two engines of kcheck contradict each other",)
+    return Verdict(
+        "error", "contradiction", findings=(found, proof), witness=witness, next_steps=steps
+    )
 
 
 def _agreement(run: FieldRun, comparisons: dict[str, Comparison]) -> str:

@@ -14,7 +14,7 @@ from kcheck.canon.enclosure import EnclosureDomain
 from kcheck.canon.ieee.engine import Ieee, values
 from kcheck.canon.interval import Ends
 from kcheck.canon.real import Reals
-from kcheck.canon.term.dag import BudgetSpent, TracedDag
+from kcheck.canon.term.dag import BudgetSpent, TermValue, TracedDag
 from kcheck.canon.term.domain import TermDomain
 from kcheck.canon.term.slice import Slice, slice_of
 from kcheck.launch import FLOATS, Launch
@@ -136,28 +136,47 @@ def _gap(ends: Ends) -> NDArray[np.float64]:
 def contrast(writers: Writers, element: tuple[str, int], inputs: dict[str, Any]) -> Contrast | None:
     """The graphs of an element; None where they can't be had, or are too large.
 
-    `inputs`: some: integers are what they say, and the stores of a CTA may hang on them.
+    `inputs`: some: integers are what they say, and the stores of a CTA may hang on them. No law of
+    the exact engine is used, so that an error of it is found, unless a branch can't do without.
     """
-    dag = TracedDag(ROWS)
-    domain = TermDomain(dag)
+    for deciding in (False, True):
+        domain = TermDomain(TracedDag(ROWS)) if deciding else _Undecided(TracedDag(ROWS))
+        try:
+            return _contrast(domain, writers, element, inputs)
+        except (Refused, Unsupported):
+            continue
+        except (BudgetError, BudgetSpent):
+            return None
+    return None
+
+
+class _Undecided(TermDomain):
+    """Comparisons stay open."""
+
+    def decide(self, p: TermValue) -> NDArray[np.int8]:
+        return np.full(p.shape, -1, np.int8)
+
+
+def _contrast(
+    domain: TermDomain, writers: Writers, element: tuple[str, int], inputs: dict[str, Any]
+) -> Contrast | None:
+    dag = domain.dag
+    assert isinstance(dag, TracedDag)
     reals: Reals[Any] = Reals(domain)
     dag.where = lambda: reals.at
     roots = []
-    try:
-        for i, side in enumerate(writers.sides):
-            reals.at = -1
-            chosen = together(side, writers.of(i, element, inputs))
-            launch = with_integers(side.launch, inputs)
-            run = execute(side.kernel, launch, domain, ctas=chosen, reals=reals)
-            tensor = side.launch.buffers[element[0]]
-            out = read_output(run, tensor, slice(element[1], element[1] + 1))
-            ident = int(out.ids[0])
-            if out.unwritten[0] or SYMBOLIC < ident < FINITE:
-                return None
-            roots.append(int(out.v.n[0]))
-        found = slice_of(domain, roots)
-    except (Refused, Unsupported, BudgetError, BudgetSpent):
-        return None
+    for i, side in enumerate(writers.sides):
+        reals.at = -1
+        chosen = together(side, writers.of(i, element, inputs))
+        launch = with_integers(side.launch, inputs)
+        run = execute(side.kernel, launch, domain, ctas=chosen, reals=reals)
+        tensor = side.launch.buffers[element[0]]
+        out = read_output(run, tensor, slice(element[1], element[1] + 1))
+        ident = int(out.ids[0])
+        if out.unwritten[0] or SYMBOLIC < ident < FINITE:
+            return None
+        roots.append(int(out.v.n[0]))
+    found = slice_of(domain, roots)
     if found.size > PLACES:
         return None
     made = np.where(found.row >= 0, dag.places(np.maximum(found.row, 0)), -1)

@@ -273,6 +273,19 @@ class Judge:
         self.witness = self._witness(Search.quick)
         return self.witness is not None
 
+    def contradiction(self) -> tuple[Finding, Witness] | None:
+        """A confirmed difference of what an exact proof says is equal: kcheck is wrong somewhere.
+
+        The search is the ordinary one, within bounded time; an end of the time for all means that
+        it found nothing.
+        """
+        self.question.progress("looking for an input against the proof", 0.0)
+        try:
+            witness = self._witness(Search.doubt)
+        except (LimitReached, MemoryError):
+            return None
+        return None if witness is None else (self._mismatch(witness), witness)
+
     def _witness(self, look: Callable[[Search], Witness | None]) -> Witness | None:
         question = self.question
         pairs = {

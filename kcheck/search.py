@@ -37,6 +37,8 @@ TRIED = 3
 PATIENCE, GUIDED, SHRINKING = 60.0, 20.0, 10.0
 # inputs that are tried before anything dear is
 QUICK = 2
+# seconds for each kind of search where an exact proof has been found already
+DOUBT = 10.0
 # inputs on which the lane executor sees a difference that the slow evaluator does not confirm
 FRUITLESS = 3
 # formats that hold nothing above the range of f16, and integers
@@ -52,6 +54,7 @@ class Search:
     def __init__(self, writers: Writers, pairs: Pairs, seed: int, progress: Progress) -> None:
         self.writers, self.pairs = writers, pairs
         self.seed, self.progress = seed, progress
+        self.patience, self.guided = PATIENCE, GUIDED
         self.sizes = unknown_inputs(*writers.sides)
         self.launches = [side.launch for side in writers.sides]
         # the element of the witness as both sides compute it, if that is known
@@ -71,6 +74,11 @@ class Search:
             _, found = self._try(*rounded, widen=False)
             return None if found is None else replace(found, by_rounding=True)
         return found or self._guided()
+
+    def doubt(self) -> Witness | None:
+        """The same within bounded time, against an exact proof; never one `by_rounding`."""
+        self.patience = self.guided = DOUBT
+        return self._of_families()[0] or self._guided()
 
     # families
 
@@ -94,7 +102,7 @@ class Search:
         rounded: tuple[str, dict[str, Any]] | None = None
         fruitless = 0
         for number, (family, inputs) in enumerate(tries):
-            if time.monotonic() - started > PATIENCE or fruitless == FRUITLESS:
+            if time.monotonic() - started > self.patience or fruitless == FRUITLESS:
                 break
             self.progress("looking for an input", number / len(tries))
             seen, found = self._try(family, inputs)
@@ -171,7 +179,7 @@ class Search:
         for name, (_, candidates) in self.pairs.items():
             flat = np.flatnonzero(candidates)
             for element in dict.fromkeys(flat[[0, flat.size // 2, -1]].tolist()):
-                left = GUIDED - (time.monotonic() - started)
+                left = self.guided - (time.monotonic() - started)
                 close = None if left < 0 else contrast(self.writers, (name, element), inputs)
                 if close is None:
                     continue

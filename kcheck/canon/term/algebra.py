@@ -22,8 +22,10 @@ from kcheck.canon.term.terms import Terms
 
 Rows = NDArray[np.int64]
 Generator = tuple[Any, ...]
-# atoms whose products have laws: with one another, or (2) with everything (Algebra._laws)
-_LAWFUL = {"positive": 1, "sqrt": 1, "form": 1, "inverse": 1, "zero": 2}
+# atoms whose products with one another have laws (Algebra._laws)
+_LAWFUL = frozenset({"positive", "sqrt", "form", "inverse", "zero"})
+# of s > 0, of s = 0
+INDICATORS = frozenset({"positive", "zero"})
 # a named sum, and one over it: an atom of its own, so that products with it stay short
 _SIGNS = {"form": 1, "inverse": -1}
 UNIT: Term = (ONE, 0, 0)
@@ -55,7 +57,7 @@ class Algebra:
         if found is None:
             found = self._atom_ids[what] = ATOMS + len(self.atoms)
             self.atoms.append(what)
-            self.monomials.note_atom(found, _LAWFUL.get(what[0], 0))
+            self.monomials.note_atom(found, what[0] in _LAWFUL)
         return found
 
     def kind(self, generator: int) -> Generator:
@@ -72,9 +74,7 @@ class Algebra:
         truths: list[int] = []
         for g, n in powers:
             kind, *rest = self.kind(g)
-            if kind == "zero" and n > 0 and self._divides(rest[0], powers):
-                return NOTHING  # s [s = 0]
-            if kind in ("positive", "zero") and n > 0:
+            if kind in INDICATORS:
                 truths.append(g)
             elif kind in _SIGNS:
                 forms[rest[0]] = forms.get(rest[0], 0) + _SIGNS[kind] * n
@@ -127,13 +127,13 @@ class Algebra:
         rest = self.intern(c[~number], p[~number], x[~number])
         return rest, self.q.values[int(c[number][0])]
 
-    def _divides(self, poly: int, powers: Powers) -> bool:
-        """Is a sum one product that divides a product of positive powers?"""
-        term = self.single(poly)
-        have = dict(powers)
-        return term is not None and all(
-            0 < n <= have.get(g, 0) for g, n in self.monomials.powers(term[1])
-        )
+    def inner(self, generator: int) -> list[int]:
+        """The sums that an atom is made of."""
+        what = self.kind(generator)
+        if what[0] == "max":
+            members: list[int] = np.frombuffer(what[1], np.int32).tolist()
+            return members
+        return list(what[1:])
 
     # terms
 

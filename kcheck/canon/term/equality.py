@@ -5,24 +5,25 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kcheck import limits
-from kcheck.canon.term.algebra import Algebra, opposite
+from kcheck.canon.term.algebra import Algebra
 from kcheck.canon.term.dag import ATOM, CONST, BudgetSpent, Dag, Nodes
 from kcheck.canon.term.functions import Functions
+from kcheck.canon.term.names import Writer
 from kcheck.canon.term.normalize import MANY, Normalizer, Unprovable
 from kcheck.canon.term.rationals import MINUS, ONE
 from kcheck.canon.term.terms import Terms
+from kcheck.canon.term.zeros import apart, ties
 
 Bool = NDArray[np.bool_]
 # roots that are compared at once
 PART, FIRST = 1 << 12, 1 << 6
 # terms per node that deciding a comparison may take
 QUICK = 1 << 12
+# products that writing out the names in one difference may take; where other ways are left
+WRITTEN, LITTLE = 1 << 18, 1 << 13
 # pairs of nodes that are compared by their shape, for one part of the roots
 SHAPES = 1 << 18
 WORD = 0xFFFFFFFF
-# rounds in which names of sums are replaced by what they stand for
-ROUNDS = 24
 
 
 class Equality:
@@ -35,6 +36,9 @@ class Equality:
         self._split = Normalizer(
             dag, Functions(algebra, split=True), constants, names, short=1 << 10
         )
+        # products of long sums in terms of the parts of these, names in arguments written out
+        self._parts = Normalizer(dag, Functions(algebra), constants, names, parts=True)
+        self.ways = [self._plain, self._split, self._parts]
         # comparisons while executing: what is not decided soon stays open
         self._quick = Normalizer(dag, Functions(algebra), constants, names)
         self._shapes = SHAPES
@@ -57,25 +61,30 @@ class Equality:
         start, size = 0, FIRST
         while start < rest.size:
             part = rest[start : start + size]
-            self._plain.peak = self._split.peak = 0
+            for how in self.ways:
+                how.peak = 0
             out[part] = self._either(a[part], b[part])
             if not out[part].all():
                 break
             start += size
             # as many roots as keep the terms in flight within bounds
-            peak = max(self._plain.peak, self._split.peak, 1)
+            peak = max(1, *(how.peak for how in self.ways))
             size = max(min(MANY * part.size // peak, PART), 1)
         return out.reshape(first.shape)
 
     def _either(self, a: Nodes, b: Nodes) -> Bool:
-        """Distinct pairs, plain and then split."""
+        """Distinct pairs, in one way after the other, that which proved the latest first."""
         pairs, index = np.unique(np.stack([a, b]), axis=1, return_inverse=True)
         if self._same_shape(*pairs):
             return np.ones(a.shape, bool)
-        equal = self._part(self._plain, *pairs)
-        rest = np.flatnonzero(~equal)
-        if rest.size:
-            equal[rest] = self._part(self._split, *pairs[:, rest])
+        equal = np.zeros(pairs.shape[1], bool)
+        for how in tuple(self.ways):
+            rest = np.flatnonzero(~equal)
+            if rest.size:
+                equal[rest] = self._part(how, *pairs[:, rest])
+                if equal.all():
+                    self.ways.remove(how)
+                    self.ways.insert(0, how)
         return equal[index]
 
     def _same_shape(self, a: Nodes, b: Nodes) -> bool:
@@ -117,81 +126,24 @@ class Equality:
         """Is a sum zero once the sums that were given names are written out?"""
         poly = self.a.intern(*rest.pick(rest.r == root)[1:])
         try:
-            for _ in range(ROUNDS):
-                limits.check()
-                step = self._written_out(how, poly)
-                if step is None:
-                    step = self._on_zeros(how, poly)
-                if step is None or poly == 0:
-                    break
-                poly = step
+            budget = LITTLE if how is self._plain else WRITTEN
+            equal = self._is_zero(how, poly, Writer(how.f, budget))
         except (BudgetSpent, Unprovable) as error:
             self.left = str(error)
             return False
-        if poly:
+        if not equal:
             self.left = "the normal forms differ"
-        return poly == 0
+        return equal
 
-    def _written_out(self, how: Normalizer, poly: int) -> int | None:
-        """The sum times the named sums that it is divided by, or with those it is multiplied by
-        in place; None if it has none.
-        """
-        a = self.a
-        used = map(a.kind, how.f.generators(poly))
-        forms = [what[1] for what in used if what[0] in ("form", "inverse")]
-        if not forms:
-            return None
-        inner = max(forms)  # the latest: it may contain earlier ones
-        terms = a.terms(poly)
-        powers = [a.form_power(p, inner) for _, p, _ in terms]
-        least = min(powers)
-        size = a.size(inner)
-        total = sum(size ** (n - least) if n > least else 1 for n in powers)
-        if total > how.budget:
-            raise BudgetSpent(f"a sum of {total} terms")
-        parts: dict[int, list[tuple[int, int, int]]] = {}
-        for term, n in zip(terms, powers, strict=True):
-            bare = a.times(term, a.power(a.lazy(inner), -n)) if n else term
-            parts.setdefault(n - least, []).append(bare)
-        return a.sum(*(self._times_power(a.poly(part), inner, n) for n, part in parts.items()))
-
-    def _on_zeros(self, how: Normalizer, poly: int) -> int | None:
-        """The sum with one generator of s replaced in each term that holds [s = 0]."""
-        a = self.a
-        for z in sorted(how.f.generators(poly)):
-            if a.kind(z)[0] != "zero":
-                continue
-            inner = a.kind(z)[1]
-            for c, p, x in a.terms(inner):
-                powers = a.monomials.powers(p)
-                if x or len(powers) != 1 or powers[0][1] != 1:
-                    continue
-                g = powers[0][0]
-                held = [(term, dict(a.monomials.powers(term[1]))) for term in a.terms(poly)]
-                if not any(z in have and have.get(g, 0) > 0 for _, have in held):
-                    continue
-                rest = a.sum(inner, a.poly([opposite((c, p, x), a.q)]))
-                by = a.scaled(rest, opposite(a.power((c, 0, 0), -1), a.q))
-                parts = []
-                for term, have in held:
-                    if z in have and have.get(g, 0) > 0:
-                        less = a.times(term, a.power((ONE, p, 0), -1))
-                        parts.append(a.scaled(by, less))
-                    else:
-                        parts.append(a.poly([term]))
-                return a.sum(*parts)
-        return None
-
-    def _times_power(self, poly: int, inner: int, n: int) -> int:
-        for _ in range(n):
-            poly = self._product(poly, inner)
-        return poly
-
-    def _product(self, x: int, y: int) -> int:
-        """The product of two sums, term by term."""
-        a = self.a
-        c, p, e = a.polys[x]
-        d, q, f = a.polys[y]
-        i, j = np.repeat(np.arange(c.size), d.size), np.tile(np.arange(d.size), c.size)
-        t = Terms(np.zeros(i.size, np.int64), c[i], p[i], e[i])
-        return a.intern(*a.combine(a.multiply(t, d[j], q[j], f[j]))[1:])
+    def _is_zero(self, how: Normalizer, poly: int, writer: Writer) -> bool:
+        whole = True  # not multiplied by what may be 0 where an indicator [s = 0] is 1
+        while poly:
+            zeros = ties(how.f, poly) if whole else None
+            if zeros:
+                parts = apart(how.f, poly, zeros)
+                return all(self._is_zero(how, part, writer) for part in parts)
+            step, multiplied = writer.step(poly)
+            if step is None:
+                return False
+            poly, whole = step, whole and not multiplied
+        return True

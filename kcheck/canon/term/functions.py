@@ -9,9 +9,10 @@ from fractions import Fraction
 import numpy as np
 
 from kcheck import limits
-from kcheck.canon.term.algebra import UNIT, Algebra, opposite
+from kcheck.canon.term.algebra import INDICATORS, UNIT, Algebra, opposite
 from kcheck.canon.term.monomials import ATOMS, LOW, SHIFT, Keys, Powers
 from kcheck.canon.term.rationals import ONE
+from kcheck.canon.term.zeros import where_zero
 
 # indicators in the arguments of a function, up to which all their cases are told apart
 CASES = 4
@@ -19,6 +20,8 @@ CASES = 4
 SMALL_SET = 8
 # powers up to which 2^(n lg2 x) is x^n
 _POWERS = 64
+# names of sums, and what becomes one
+_NAMES = frozenset({"form", "inverse", "sqrt"})
 _ODD, _EVEN = frozenset({"tanh", "sin", "rint", "trunc", "erf"}), frozenset({"cos"})
 
 
@@ -33,6 +36,7 @@ class Functions:
         self.split = split
         self._memo: dict[tuple[str, int], int] = {}
         self._maxima: dict[frozenset[int], int] = {}
+        self._within: dict[tuple[int, bool], frozenset[int]] = {}
 
     # cases
 
@@ -43,7 +47,7 @@ class Functions:
             return f(*polys)
         a, g = self.a, min(found)
         yes, no = (
-            self.lifted(f, *(a.restricted(poly, g, value) for poly in polys), cases=cases - 1)
+            self.lifted(f, *(self._where(poly, g, value) for poly in polys), cases=cases - 1)
             for value in (True, False)
         )
         if yes == no:
@@ -51,9 +55,15 @@ class Functions:
         p = a.poly([(ONE, g << SHIFT, 0)])
         return a.sum(a.product(p, a.sum(yes, a.minus(no))), no)
 
+    def _where(self, poly: int, indicator: int, value: bool) -> int:
+        """A sum where an indicator is 1 or 0."""
+        if value and self.a.kind(indicator)[0] == "zero":
+            return where_zero(self, poly, indicator)
+        return self.a.restricted(poly, indicator, value)
+
     def _indicators(self, polys: tuple[int, ...]) -> set[int]:
         found = set[int]().union(*map(self.generators, polys))
-        return {g for g in found if self.a.kind(g)[0] in ("positive", "zero")}
+        return {g for g in found if self.a.kind(g)[0] in INDICATORS}
 
     def generators(self, poly: int) -> set[int]:
         """The atoms in the monomials of a sum."""
@@ -64,6 +74,31 @@ class Functions:
         plain = (keys > 0) & (high < ATOMS) & (low < ATOMS)
         rest: list[int] = keys[~plain & (keys != 0)].tolist()
         return {g for key in set(rest) for g, _ in self.a.monomials.powers(key) if g >= ATOMS}
+
+    def within(self, poly: int, *, names: bool = False) -> frozenset[int]:
+        """The generators in a sum and in all that it is made of (`names`: in named sums only)."""
+        key = poly, names
+        if key not in self._within:
+            found: set[int] = set()
+            todo, seen = [poly], {poly}
+            while todo:
+                _, keys, exps = self.a.polys[todo.pop()]
+                here = {g for p in set(keys.tolist()) for g, _ in self.a.monomials.powers(p)}
+                atoms = [g for g in here - found if not names or self.a.kind(g)[0] in _NAMES]
+                found |= here
+                inner = {i for g in atoms if g >= ATOMS for i in self.a.inner(g)}
+                if not names:
+                    inner |= {self.exponent(x) for x in set(exps.tolist()) if x}
+                todo += inner - seen
+                seen |= inner
+            self._within[key] = frozenset(found)
+        return self._within[key]
+
+    def _invertible(self, poly: int) -> bool:
+        """May a sum and its inverse cancel? Not if it holds indicators: it may be 0 in some cases
+        only, in which it is not divided by.
+        """
+        return all(self.a.kind(g)[0] not in INDICATORS for g in self.within(poly, names=True))
 
     def _once(self, name: str, poly: int, f: Callable[[int], int]) -> int:
         key = (name, poly)
@@ -79,6 +114,11 @@ class Functions:
     def _inverse(self, poly: int) -> int:
         if poly == 0:
             raise ZeroDivisionError("a divisor is zero")
+        if not self._invertible(poly):
+            size, x, rest = self._positive_lead(poly)
+            factor = self.a.power((self.a.q.intern(size), 0, x), -1)
+            over = (ONE, self.a.atom("over", rest) << SHIFT, 0)
+            return self.a.poly([self.a.times(over, factor)])
         return self.a.poly([self.a.power(self.a.lazy(poly), -1)])
 
     # exponentials and logarithms
@@ -96,7 +136,9 @@ class Functions:
         logs: list[int] = []
         for i in self._atoms_at(p, x):
             what, n = a.kind(int(p[i]) >> SHIFT), a.q.values[int(c[i])]
-            if what[0] == "lg2" and n.denominator == 1 and abs(n) <= _POWERS:
+            if what[0] != "lg2" or n.denominator > 1 or abs(n) > _POWERS:
+                continue
+            if n > 0 or self._invertible(what[1]):
                 out = a.times(out, a.power(a.lazy(what[1]), int(n)))
                 logs.append(i)
         keep = ~number
@@ -312,7 +354,7 @@ class Functions:
         if len(inner) != 1 or a.q.values[int(c[inner[0]])] < 0:
             return [poly]
         factor = (int(c[inner[0]]), 0, 0)
-        members = np.frombuffer(a.kind(int(p[inner[0]]) >> SHIFT)[1], np.int32).tolist()
+        members = a.inner(int(p[inner[0]]) >> SHIFT)
         rest = np.arange(c.size) != inner[0]
         others = a.intern(c[rest], p[rest], x[rest])
         return [a.sum(others, a.scaled(member, factor)) for member in members]

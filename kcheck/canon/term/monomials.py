@@ -31,10 +31,10 @@ class Monomials:
         self._content: list[Powers] = []
         self._ids: dict[Powers, int] = {}
         self._memo: dict[tuple[int, int], Term] = {}
-        # per atom: have its products a law? 1: those with other such atoms, 2: all
-        self.lawful = np.zeros(64, np.uint8)
+        # per atom: have its products with other such atoms a law?
+        self.lawful = np.zeros(64, bool)
 
-    def note_atom(self, generator: int, lawful: int) -> None:
+    def note_atom(self, generator: int, lawful: bool) -> None:
         """A new atom."""
         i = generator - ATOMS
         if i >= self.lawful.size:
@@ -87,8 +87,7 @@ class Monomials:
         atoms = simple & (high >= ATOMS)
         if atoms.any():
             one, other = (self.lawful[np.maximum(g[atoms] - ATOMS, -1)] for g in (low, high))
-            one = np.where(low[atoms] < ATOMS, 0, one)
-            simple[atoms] = (one < 2) & (other < 2) & ~((one > 0) & (other > 0))
+            simple[atoms] = (low[atoms] < ATOMS) | ~(one & other)
         keys = high << SHIFT | low
         if simple.all():
             return None, keys, None

@@ -39,12 +39,15 @@ from kcheck.canon.term.dag import (
 from kcheck.canon.term.functions import Functions
 from kcheck.canon.term.maxima import MaxTree
 from kcheck.canon.term.monomials import SHIFT
+from kcheck.canon.term.names import spelled
 from kcheck.canon.term.rationals import Ids
 from kcheck.canon.term.terms import Entries, Terms
 
 Bool = NDArray[np.bool_]
 # a factor of a product with at most so many terms is multiplied out, a longer one gets a name
 SHORT = 8
+# products that writing out the names in an argument may take
+SPELLED = 1 << 17
 # exponentials that are normalized before they are asked for
 AHEAD = 1 << 15
 # terms that are kept before like ones are added
@@ -64,7 +67,11 @@ _IS_SPECIAL = np.isin(np.arange(16), SPECIAL)
 
 
 class Normalizer:
-    """Normal forms of the nodes of a graph. `budget`: terms that one sum may have."""
+    """Normal forms of the nodes of a graph. `budget`: terms that one sum may have.
+
+    `parts`: of products of two long sums the summands get names, not the sums, and names in the
+    arguments of functions are written out: a variance has one form however it is computed.
+    """
 
     def __init__(
         self,
@@ -74,6 +81,7 @@ class Normalizer:
         names: list[str],
         *,
         short: int = SHORT,
+        parts: bool = False,
         budget: int = MANY,
     ) -> None:
         self.dag = dag
@@ -81,7 +89,7 @@ class Normalizer:
         self.a: Algebra = functions.a
         # the coefficient of each constant of the graph, the name of each atom's function
         self.constants, self.names = constants, names
-        self.short, self.budget = short, budget
+        self.short, self.parts, self.budget = short, parts, budget
         # the most terms that were kept at once
         self.peak = 0
         self._known = np.zeros(0, np.int32)
@@ -256,7 +264,8 @@ class Normalizer:
 
     def _two_sums(self, e: Entries, more: list[Entries], done: list[Terms]) -> None:
         """Both factors are sums: short ones are multiplied out, long ones get names."""
-        polys = [self.normalize(nodes) for nodes in (e.a, e.b)]
+        factor = self._in_parts if self.parts else self.normalize
+        polys = [factor(nodes) for nodes in (e.a, e.b)]
         sizes = [self._sizes(p) for p in polys]
         swap = sizes[0] < sizes[1]
         long, short = (np.where(swap, polys[1 - i], polys[i]).astype(np.int32) for i in range(2))
@@ -266,10 +275,44 @@ class Normalizer:
         if out.any():
             part = e.pick(out)
             t, rows = self._times_sums(part.t, short[out])
-            more.append(Entries(t, nodes[out][rows], nodes[out][rows]))
+            if not self.parts:
+                more.append(Entries(t, nodes[out][rows], nodes[out][rows]))
+            elif rows.size:
+                done.append(self._times_sums(t, long[out][rows])[0])
         if not out.all():
             rest = e.pick(~out)
             done.append(self._times_named(self._times_named(rest.t, short[~out]), long[~out]))
+
+    def _in_parts(self, nodes: Nodes) -> NDArray[np.int32]:
+        """Sums; of a long one that adds two nodes these, by name if they are long too."""
+        polys = self.normalize(nodes)
+        op = self.dag.op[np.maximum(nodes, 0)]
+        added = (nodes >= 0) & ((op == ADD) | (op == SUB)) & (self._sizes(polys) > self.short)
+        if added.any():
+            pairs = self.normalize(self.dag.args[:2, nodes[added]]).astype(np.int64)
+            keys = np.concatenate([pairs, op[None, added].astype(np.int64)])
+            used, index = np.unique(keys, axis=1, return_inverse=True)
+            made = [self._added(*key) for key in used.T.tolist()]
+            polys[added] = np.array(made, np.int32)[index.reshape(-1)]
+        return polys
+
+    def _added(self, x: int, y: int, op: int) -> int:
+        """x + y, or x - y."""
+        x, y = self._short(x), self._short(y)
+        return self.a.sum(x, y if op == ADD else self.a.minus(y))
+
+    def _short(self, poly: int) -> int:
+        """A sum, as one term if it is long."""
+        return poly if self.a.size(poly) <= self.short else self.a.poly([self.a.lazy(poly)])
+
+    def _arguments(self, nodes: Nodes) -> NDArray[np.int32]:
+        """The sums that functions are applied to."""
+        polys = self.normalize(nodes)
+        if self.parts:
+            used, index = np.unique(polys, return_inverse=True)
+            made = [spelled(self.f, poly, SPELLED) for poly in used.tolist()]
+            polys = np.array(made, np.int32)[index.reshape(nodes.shape)]
+        return polys
 
     def _is_divisor(self, nodes: Nodes) -> Bool:
         """Nodes that something is divided by."""
@@ -330,7 +373,7 @@ class Normalizer:
 
     def _over(self, t: Terms, nodes: Nodes) -> tuple[Terms, NDArray[np.int64]]:
         """The terms divided by nodes, and the rows that they come from."""
-        used, index = np.unique(self.normalize(nodes), return_inverse=True)
+        used, index = np.unique(self._arguments(nodes), return_inverse=True)
         try:
             inverse = np.array([self.f.inverse(i) for i in used.tolist()], np.int32)
         except ZeroDivisionError as error:
@@ -361,11 +404,11 @@ class Normalizer:
         ):
             here = nodes[op == what]
             if here.size:
-                polys = self.normalize(self.dag.args[0, here])
+                polys = self._arguments(self.dag.args[0, here])
                 self._known[here] = [f(i) for i in polys.tolist()]
         here = nodes[op == ATOM]
         if here.size:
-            polys, names = self.normalize(self.dag.args[0, here]), self.dag.args[1, here]
+            polys, names = self._arguments(self.dag.args[0, here]), self.dag.args[1, here]
             pairs = zip(names.tolist(), polys.tolist(), strict=True)
             self._known[here] = [self.f.function(self.names[k], i) for k, i in pairs]
         here = nodes[op == MAX]
@@ -385,7 +428,7 @@ class Normalizer:
         self._powers(nodes)
 
     def _powers(self, nodes: Nodes) -> None:
-        polys = self.normalize(self.dag.args[0, nodes])
+        polys = self._arguments(self.dag.args[0, nodes])
         self._known[nodes] = [self.f.exp2(i) for i in polys.tolist()]
 
     def _maxima(self, nodes: Nodes) -> None:

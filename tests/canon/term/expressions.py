@@ -13,6 +13,7 @@ import numpy as np
 from kcheck.canon.domain import Domain
 
 INPUTS = ("x", "y", "z")
+ATOMS = frozenset({"lg2", "sqrt", "tanh", "sin", "cos", "rint"})
 NUMBERS = [Fraction(n, d) for n in (-3, -1, 0, 1, 2, 5) for d in (1, 2, 3)]
 
 
@@ -68,18 +69,22 @@ def build(expr: Expr, d: Domain[Any], made: dict[Expr, Any] | None = None) -> An
 
 
 def _build(expr: Expr, d: Domain[Any], made: dict[Expr, Any] | None) -> Any:
-    if expr.op.startswith("in:"):
-        return d.input(expr.op[3:], 1)
-    if expr.op.startswith("#"):
-        return d.constants([Fraction(expr.op[1:])], np.zeros(1, np.int64))
-    args = [build(arg, d, made) for arg in expr.args]
-    if expr.op == "div":
+    return apply(d, expr.op, [build(arg, d, made) for arg in expr.args])
+
+
+def apply(d: Domain[Any], op: str, args: list[Any]) -> Any:
+    """One operation in a domain."""
+    if op.startswith("in:"):
+        return d.input(op[3:], 1)
+    if op.startswith("#"):
+        return d.constants([Fraction(op[1:])], np.zeros(1, np.int64))
+    if op == "div":
         return d.div(*args)[0]
-    if expr.op in ("lg2", "sqrt"):
-        return d.atom(expr.op, args)
-    if expr.op in ("lt", "le", "gt", "ge", "eq", "ne"):
-        return d.compare(expr.op, *args)
-    return getattr(d, expr.op)(*args)
+    if op in ATOMS:
+        return d.atom(op, args)
+    if op in ("lt", "le", "gt", "ge", "eq", "ne"):
+        return d.compare(op, *args)
+    return getattr(d, op)(*args)
 
 
 _FLOAT: dict[str, Callable[..., Any]] = {
@@ -92,6 +97,10 @@ _FLOAT: dict[str, Callable[..., Any]] = {
     "exp2": np.exp2,
     "lg2": np.log2,
     "sqrt": np.sqrt,
+    "tanh": np.tanh,
+    "sin": np.sin,
+    "cos": np.cos,
+    "rint": np.rint,
     "maximum": np.maximum,
     "minimum": np.minimum,
     "select": lambda p, a, b: np.where(p, a, b),
@@ -110,7 +119,12 @@ def compute(expr: Expr, inputs: dict[str, Any]) -> Any:
         return inputs[expr.op[3:]]
     if expr.op.startswith("#"):
         return np.full(len(inputs["x"]), float(Fraction(expr.op[1:])))
-    return _FLOAT[expr.op](*(compute(arg, inputs) for arg in expr.args))
+    return in_float(expr.op, [compute(arg, inputs) for arg in expr.args])
+
+
+def in_float(op: str, args: list[Any]) -> Any:
+    """One operation in float64."""
+    return _FLOAT[op](*args)
 
 
 def some(rng: random.Random, depth: int, ops: tuple[str, ...]) -> Expr:

@@ -23,6 +23,10 @@ def sqrt(e: Expr | int) -> Expr:
     return call("sqrt", e)
 
 
+def sigmoid(e: Expr) -> Expr:
+    return number(1) / (exp2(-e) + 1)
+
+
 def top(*each: Expr | int) -> Expr:
     first, *rest = each
     for e in rest:
@@ -39,6 +43,17 @@ TENTH = number(Fraction(13421773, 2**27))  # 0.1 in f32: three of them pass 64 b
 L = exp2(X) + exp2(Y) + exp2(Z)
 CHOSEN = select("gt", X, 0, X + Z, Z)
 SIX = [X, Y, Z, X + Y, Y + Z, X * Z]
+# more indicators than are told apart in a divisor; where the sum is 0
+_SIGNS = [select("gt", e, 0, 1, 0) for e in SIX]
+MANY = _SIGNS[0] + _SIGNS[1] + _SIGNS[2] + _SIGNS[3] + _SIGNS[4]
+PRODUCT = _SIGNS[0] * _SIGNS[1] * _SIGNS[2] * _SIGNS[3] * _SIGNS[4]
+CORNER = (
+    (number(1) - _SIGNS[0])
+    * (number(1) - _SIGNS[1])
+    * (number(1) - _SIGNS[2])
+    * (number(1) - _SIGNS[3])
+    * (number(1) - _SIGNS[4])
+)
 NINE = [*SIX, X * Y, Y * Y, Z * Z]
 
 EQUAL = {
@@ -123,6 +138,35 @@ EQUAL = {
         select("lt", X, Y, number(1) / (X * X + 1), number(1) / (Z * Z + 1)),
     ),
     "x where x = y": (select("eq", X, Y, X, Y), Y),
+    "2^x where x >= y": (select("ge", X, Y, exp2(X), exp2(Y)), exp2(top(X, Y))),
+    "a sigmoid where x >= y": (
+        select("ge", X, Y, sigmoid(X), sigmoid(Y)),
+        sigmoid(top(X, Y)),
+    ),
+    "any function where x > y": (
+        select("gt", X, Y, call("tanh", X * X + X), call("tanh", Y * Y + Y)),
+        call("tanh", top(X, Y) * top(X, Y) + top(X, Y)),
+    ),
+    "a function of a relu, at 0 too": (
+        call("tanh", select("ge", X, 0, X, 0) + Y),
+        call("tanh", top(X, 0) + Y),
+    ),
+    "what is guarded is divided": (
+        select("eq", X, Y, 5, (X - Y) * Z / (X - Y)),
+        select("eq", X, Y, 5, Z),
+    ),
+    "a guard against 0": (
+        select("eq", L - 1, 0, 0, X / (L - 1)),
+        X * select("ne", exp2(X) + exp2(Y) + exp2(Z), 1, number(1) / (L - 1), 0),
+    ),
+    "ties of relus": (
+        select("ge", X, 0, X, 0) * Y + select("ge", Y, 0, Y, 0) * Z + select("ge", Z, 0, Z, 0),
+        top(X, 0) * Y + top(Y, 0) * Z + top(Z, 0),
+    ),
+    "ties beside a divisor": (
+        select("ge", X, 0, X, 0) / (Y - Z) + select("ge", Y, 0, Y, 0),
+        top(X, 0) / (Y - Z) + top(Y, 0),
+    ),
     "compare scaled": (select("lt", X * 2, Y * 2, X, Z), select("gt", Y, X, X, Z)),
     "compare an exponential": (select("gt", exp2(X), 0, X, Z), X),
     "not less": (select("ge", X, Y, X, Z), select("lt", X, Y, Z, X)),
@@ -156,6 +200,33 @@ DIFFERENT = {
         exp2((lg2(X * Y) + lg2(X * Z)) * HALF),
         X * exp2(lg2(Y * Z) * HALF),
     ),
+    "a guarded quotient, multiplied again": (
+        select("eq", X, 0, 5, number(1) / X * X * Y),
+        Y + select("eq", X, 0, 5, 0),
+    ),
+    "a quotient guarded by a tie": (
+        select("eq", X, Y, 5, (X - Y) * Z / (X - Y)),
+        Z + select("eq", X, Y, 5, 0),
+    ),
+    "quotients guarded by a tie": (
+        select("eq", X, Y, 5, (X / (X - Y) - Y / (X - Y)) * Z),
+        Z + select("eq", X, Y, 5, 0),
+    ),
+    "a guard against 0 that is missing": (select("eq", L - 1, 0, 0, X / (L - 1)), X / (L - 1)),
+    "a power guarded by 0": (
+        select("eq", X, 0, 5, exp2(-lg2(X)) * X * Y),
+        Y + select("eq", X, 0, 5, 0),
+    ),
+    "many indicators in a divisor": (
+        select("gt", X, 0, Y * MANY / MANY, 5),
+        select("gt", X, 0, Y, 5) + CORNER * Z,
+    ),
+    "many factors of a divisor": (
+        select("gt", X, 0, PRODUCT * (Y / PRODUCT), 5),
+        Y + select("gt", X, 0, 0, 5),
+    ),
+    "2^x where x < y": (select("lt", X, Y, exp2(X), exp2(Y)), exp2(top(X, Y))),
+    "ties that matter": (select("ge", X, Y, exp2(X), exp2(Y + 1)), exp2(top(X, Y + 1))),
     "a select of a product that is divided by": (
         CHOSEN * (Y + Z) + number(1) / CHOSEN,
         select("gt", X, 0, CHOSEN * (Y + Z), 0) + number(1) / CHOSEN,
