@@ -31,9 +31,11 @@ from kcheck.ptx_frontend.tree import (
 from kcheck.semantics import special
 from kcheck.semantics.branching import Branching, only_computes
 from kcheck.semantics.codec import literal_bits
+from kcheck.semantics.extremes import in_arms, in_run, sign_test
 from kcheck.semantics.gates import gate, judged
 from kcheck.semantics.machine import Block, Machine, Outcome, Program, Step
 from kcheck.semantics.pointers import keep_bits
+from kcheck.semantics.sign_pairs import END, Arms, SignPairs, sign_pairs
 from kcheck.semantics.values import FMT_BYTES, UNSIGNED, Int, Pred, Unsupported
 
 Builder = Callable[["Decoder", Instr, dict[str, str]], Step]
@@ -63,6 +65,8 @@ class Decoder:
         # the instruction that is decoded
         self.at = 0
         self.branching = Branching(self)
+        # in true formats a float is its bits: no pair is anything else than its atomics
+        self.pairs = sign_pairs(self.kernel) if machine.arithmetic is None else SignPairs()
 
     def _new(self, key: Any, value: Any) -> int:
         slot = self._slots.get(key)
@@ -195,6 +199,15 @@ def step(decoder: Decoder, instr: Instr) -> Step:
 def _step_at(decoder: Decoder, at: int) -> Step:
     decoder.at = at
     run = step(decoder, decoder.kernel.code[at])
+    pairs = decoder.pairs
+    if at in pairs.signs:
+        return sign_test(decoder, at, pairs.signs[at], run)
+    if at in pairs.runs:
+        atomics = sorted(half.at for pair in pairs.runs[at] for half in pair)
+        steps = [(pc, step(decoder, decoder.kernel.code[pc])) for pc in atomics]
+        return in_run(decoder, pairs.runs[at], steps)
+    if at in pairs.members:
+        return lambda m: None  # done with the last one
     return judged(decoder, at, run) if at in decoder.machine.plan.compares else run
 
 
@@ -276,6 +289,10 @@ def _block(decoder: Decoder, index: int) -> Block:
     if name == "bra":
         assert isinstance(last.operands[0], Target)
         stop, end = stop - 1, _branch(decoder, last, index, starts[last.operands[0].index], follow)
+        arms = decoder.pairs.branches.get(stop)
+        if arms is not None and (arms.join == END or arms.join in starts):
+            join = EXIT if arms.join == END else starts[arms.join]
+            end = _pair_or(decoder, arms, last.guard, join, end)
     elif name == "brx.idx":
         jump = partial(_indexed, decoder, last, starts)
         stop, end = stop - 1, _where_guarded(decoder, last, follow, jump)
@@ -332,6 +349,17 @@ def _branch(decoder: Decoder, instr: Instr, block: int, target: int, follow: int
         return _split(m, m.concrete(p, "branch"), *ways)
 
     return end
+
+
+def _pair_or(decoder: Decoder, arms: Arms, guard: Guard | None, join: int, end: End) -> End:
+    """A branch whose arms are the halves of a float maximum or minimum."""
+    assert guard is not None
+    maps = [(at, step(decoder, decoder.kernel.code[at])) for at in arms.maps]
+    try:
+        at_once = in_arms(decoder, arms, guard, maps)
+    except Unsupported:
+        return end
+    return lambda m: join if at_once(m) else end(m)
 
 
 def _indexed(decoder: Decoder, instr: Instr, starts: Mapping[int, int]) -> End:

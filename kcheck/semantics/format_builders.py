@@ -15,14 +15,7 @@ from kcheck.ptx_frontend.forms import match
 from kcheck.ptx_frontend.tree import Instr, Pair
 from kcheck.semantics import integers
 from kcheck.semantics.access import Place, address
-from kcheck.semantics.atomic_builders import (
-    ATOMIC_BUILDERS,
-    atomic_code,
-    cas_update,
-    places,
-    unstable,
-    untracked,
-)
+from kcheck.semantics.atomic_builders import ATOMIC_BUILDERS, cas_update, unstable
 from kcheck.semantics.collective_builders import COLLECTIVE_BUILDERS
 from kcheck.semantics.copy_builders import COPY_BUILDERS
 from kcheck.semantics.decode import Builder, Decoder, put
@@ -40,6 +33,7 @@ from kcheck.semantics.predicates import as_number
 from kcheck.semantics.selection import choose, select
 from kcheck.semantics.sync_builders import SYNC_BUILDERS
 from kcheck.semantics.units import undefined
+from kcheck.semantics.updates import atomic_code, places, untracked
 from kcheck.semantics.values import FMT_BYTES, Array, Int, Pred, Unsupported, either
 from kcheck.semantics.warp_builders import WARP_BUILDERS
 

@@ -135,6 +135,8 @@ class Machine(Conversions):
         self.doubt: tuple[str, int] | None = None
         # the CTAs run on as if each had drawn the last ticket
         self.tail = False
+        # integer atomics that were executed as maxima or minima of floats
+        self.extremes: set[int] = set()
         # lanes that came to an instruction that a loop waits by
         self.came: dict[int, Bool] = {}
         self.lanes = 0

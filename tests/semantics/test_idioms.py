@@ -240,7 +240,6 @@ def test_a_ticket_that_nobody_draws() -> None:
         # what a lane does hangs on a tensor value here
         ("compaction", "unsupported.predicated", "atom.global.add.u32"),
         ("aggregate", "unsupported.predicated", "activemask.b32"),
-        ("float_max", "unsupported.predicated", "atom.global.m"),
     ],
 )
 def test_refused(name: str, reason: str, place: str) -> None:
