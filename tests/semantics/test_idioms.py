@@ -280,3 +280,36 @@ def test_a_grid_that_is_too_large() -> None:
     verdict = safe(entry("semaphore"), launch=under, seed=1)
     assert (verdict.verdict, verdict.reason) == ("undecided", "budget.memory")
     assert "8192 CTAs" in verdict.findings[0].message
+
+
+def test_a_branch_on_a_tensor_value_behind_a_ticket() -> None:
+    """The ticket splits a block in two: the branch's ways meet where they met before."""
+    text = """.version 9.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p_A, .param .u64 p_P, .param .u64 p_C, .param .u64 p_O)
+{
+.reg .b64 A, P, C, O, x; .reg .b32 c, r; .reg .f32 v; .reg .pred p, q;
+ld.param.u64 A, [p_A]; ld.param.u64 P, [p_P]; ld.param.u64 C, [p_C]; ld.param.u64 O, [p_O];
+mov.u32 c, %ctaid.x; mad.wide.u32 x, c, 4, A; ld.global.f32 v, [x];
+mad.wide.u32 x, c, 4, P; st.global.f32 [x], v; membar.gl;
+atom.global.inc.u32 r, [C], 1; setp.ne.u32 p, r, 1; @p ret;
+ld.global.f32 v, [P]; setp.gt.f32 q, v, 0f00000000; @q bra X;
+neg.f32 v, v; bra Y;
+X: add.f32 v, v, 0f3F800000;
+Y: add.f32 v, v, v; st.global.f32 [O], v;
+ret;
+}
+"""
+    alone = text.replace("atom.global.inc.u32 r, [C], 1;", "mov.u32 r, c;").replace("[P]", "[A]")
+    params = (
+        Tensor("A", "f32", (2,), "in"),
+        left("P", "f32", 2),
+        replace(left("C", "u32", 1), init="zero", compare=False),
+        left("O", "f32", 1),
+    )
+    under = Launch("k", (2, 1, 1), (1, 1, 1), params)
+    assert equivalent(alone, text, launch=under, seed=1).verdict == "proved"
+    wrong = text.replace("Y: add.f32 v, v, v;", "Y: add.f32 v, v, 0f40000000;")
+    verdict = equivalent(alone, wrong, launch=under, seed=1)
+    assert (verdict.verdict, verdict.reason) == ("refuted", "value.mismatch")
