@@ -14,6 +14,7 @@ from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics import integers
 from kcheck.semantics.access import Place, address
 from kcheck.semantics.cas_loops import CasLoop
+from kcheck.semantics.cas_updates import cas_apply
 from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.extremes import with_one_sign
 from kcheck.semantics.histories import in_turn
@@ -133,7 +134,7 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
     """Compare and swap of concrete integers, lane by lane."""
     loop = d.machine.plan.cas.get(d.at)
     if loop is not None:
-        return _cas_add(d, instr, slots, loop)
+        return cas_update(d, instr, slots, loop, cas_apply(d, loop))
     ops = instr.operands
     size = type_size(slots["type"])
     at, dst = address(d, ops[1], slots["space"]), d.dest(ops[0])
@@ -160,15 +161,6 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
     return run
 
 
-def _cas_add(d: Decoder, instr: Instr, slots: Slots, loop: CasLoop) -> Step:
-    size, operand = type_size(slots["type"]), d.real(loop.operand, loop.fmt)
-
-    def add(m: Machine, place: Place) -> None:
-        place.region.memory.add(place.cell, size, m.real(m.regs[operand], loop.fmt), place.mask)
-
-    return cas_update(d, instr, slots, loop, add)
-
-
 def cas_update(
     d: Decoder, instr: Instr, slots: Slots, loop: CasLoop, apply: Callable[[Machine, Place], None]
 ) -> Step:
@@ -177,7 +169,8 @@ def cas_update(
     size = type_size(slots["type"])
     at, dst = address(d, place_of, slots["space"]), d.dest(target)
     believed = d.reg(expected)
-    code = atomic_code(loop.operation, loop.fmt, slots["scope"])
+    cell = slots["type"] if loop.part else loop.fmt
+    code = atomic_code(loop.operation, cell, slots["scope"], loop.part)
 
     def run(m: Machine) -> None:
         held = m.regs[believed]

@@ -206,8 +206,8 @@ def _step_at(decoder: Decoder, at: int) -> Step:
         atomics = sorted(half.at for pair in pairs.runs[at] for half in pair)
         steps = [(pc, step(decoder, decoder.kernel.code[pc])) for pc in atomics]
         return in_run(decoder, pairs.runs[at], steps)
-    if at in pairs.members:
-        return lambda m: None  # done with the last one
+    if at in pairs.members or at in decoder.machine.plan.idle:
+        return lambda m: None  # done with another one
     return judged(decoder, at, run) if at in decoder.machine.plan.compares else run
 
 

@@ -149,29 +149,31 @@ def apply(m: Machine, update: Update) -> None:
     m.enter(update.where)
     for place in places(m, target.at, target.half.width, target.code):
         untracked(m, place, target.half.width)
-        _extreme(m, place, update)
+        half = target.half
+        extreme(m, place, update.x, half.width, half.largest, update.above)
     m.enter(outer)
     m.at = at
 
 
-def _extreme(m: Machine, place: Place, update: Update) -> None:
+def extreme(
+    m: Machine, place: Place, x: Real[Any], size: int, largest: bool, above: bool = False
+) -> None:
     """Atomically make each cell the maximum (or minimum) of what it holds and what lanes give.
 
     Cells may repeat. Raises Unsupported where one holds no number.
     """
     reals, memory = m.reals, place.region.memory
-    size, x = update.target.half.width, update.x
     cell = place.cell if place.mask is None else place.cell[place.mask]
     if not len(cell):
         return
     value, fmt = written_lanes(reals, x, place.mask, len(cell)), x.fmt
-    choose = reals.maximum if update.target.half.largest else reals.minimum
+    choose = reals.maximum if largest else reals.minimum
     cells, value = _folded(reals, choose, cell, value)
     old = memory.numbers(cells, size, fmt)
     ids = reals.ids(old)
     if (_no_number(ids) & (ids != UNDEF)).any():
         raise Unsupported("infinity", "an atomic maximum of bits of what is no number")
-    if update.above and not (reals.compare("ge", False, old, reals.uniform(ZERO))[0] == 1).all():
+    if above and not (reals.compare("ge", False, old, reals.uniform(ZERO))[0] == 1).all():
         raise Unsupported("reinterpret", "a maximum of bits that may be those of negative floats")
     new = choose(old, value)
     new.fmt = fmt

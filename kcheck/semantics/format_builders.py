@@ -251,10 +251,17 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
     loop = d.machine.plan.cas.get(d.at)
     if loop is None:
         return ATOMIC_BUILDERS["atom.cas"](d, instr, slots)
-    found = match(loop.core.opcode)
+    if (loop.part and not loop.fmt.endswith("x2")) or len(loop.operands) > 1:
+        raise Unsupported("spin", "a loop changes a part of its cell, or adds a product")
+    core = d.kernel.code[loop.core]
+    found = match(core.opcode)
     assert found is not None
-    size, operand = FMT_BYTES[loop.fmt], d.integer(loop.operand, FMT_BYTES[loop.fmt])
-    apply = in_turn(_rule(d, loop.core, loop.operation, loop.fmt, found.slots))
+    size, fmt = loop.width, loop.fmt.removesuffix("x2")
+    rule = _rule(d, core, loop.operation, fmt, found.slots)
+    apply = in_turn(rule if fmt == loop.fmt else _halves(rule))
+    operand = (
+        d.real(loop.operands[0], fmt) if fmt == loop.fmt else d.integer(loop.operands[0], size)
+    )
 
     def add(m: Machine, place: Place) -> None:
         number = m.integer(m.regs[operand], size)

@@ -347,6 +347,8 @@ class Memory:
             if held.fmt != fmt:
                 raise Unsupported("reinterpret", f"an atomic of {fmt} on {held.fmt}")
             return held
+        if not isinstance(held, Int):
+            raise Unsupported("reinterpret", f"an atomic of {fmt} on two halves")
         ids = self.codec.to_ids(held.a, fmt)
         if held.u is not None:
             ids = np.where(held.u, UNDEF, ids).astype(np.int32)

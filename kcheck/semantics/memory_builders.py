@@ -93,7 +93,7 @@ def _special_ld(
 ) -> Step:
     """The load of a wait loop, or the one before a CAS loop, whose value means nothing."""
     size, seed = type_size(t), d.at in d.machine.plan.seeds
-    if len(dsts) != 1 or size not in (4, 8):
+    if len(dsts) != 1 or size not in ((2, 4, 8) if seed else (4, 8)):
         raise Unsupported("spin", "a loop waits for several values, or for a narrow one")
 
     def run(m: Machine) -> None:

@@ -53,6 +53,11 @@ class Plan:
         """Comparison of a ticket -> the atomic."""
         return {at: pc for pc, compares in self.tickets.items() for at in compares}
 
+    @cached_property
+    def idle(self) -> frozenset[int]:
+        """Instructions of CAS loops that only prepare the update."""
+        return frozenset[int]().union(*(loop.idle for loop in self.cas.values()))
+
     def blocks(self, kernel: Kernel) -> list[BasicBlock]:
         """The kernel's blocks, split before loads of wait loops and after tickets."""
         cuts = {*self.waits, *self.spins, *(pc + 1 for pc in self.tickets)}

@@ -12,19 +12,23 @@ from kcheck.semantics.values import Unsupported
 if TYPE_CHECKING:
     from kcheck.semantics.machine import Machine
 
-# read-modify-writes that commute with themselves
+# the kind of operations on parts of a cell; read-modify-writes that commute with themselves
+PART = 3
 _COMMUTE = ("add", "min", "max", "and", "or", "xor")
 
 
-def atomic_code(op: str, type_name: str, scope: str) -> int:
+def atomic_code(op: str, type_name: str, scope: str, part: bool = False) -> int:
     """A number for operation, type and reach; 0 for one that does not commute with itself.
+
+    `part`: of floats that are less than the cell, whose width `type_name` has then.
 
     Odd: it reaches other CTAs (no scope means .gpu, PTX ISA 9.7.13.5 atom).
     """
     if op not in _COMMUTE:
         return 0
     width = {"16": 0, "32": 1, "64": 2}[type_name.removesuffix("x2")[-2:]]
-    number = 1 + _COMMUTE.index(op) + len(_COMMUTE) * (width + 3 * _kind(op, type_name))
+    kind = PART if part else _kind(op, type_name)
+    number = 1 + _COMMUTE.index(op) + len(_COMMUTE) * (width + 3 * kind)
     return 2 * number + (scope in ("", "gpu", "sys"))
 
 
