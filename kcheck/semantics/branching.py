@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kcheck.ptx_frontend.flow import EXIT, ControlFlow
+from kcheck.ptx_frontend.flow import EXIT
 from kcheck.ptx_frontend.tree import Instr, type_bytes
 from kcheck.semantics.selection import select, stored, within
 from kcheck.semantics.values import Bool, Pred, Unsupported
@@ -127,7 +127,7 @@ class Branching:
 
     def __init__(self, decoder: Decoder) -> None:
         self.decoder = decoder
-        self.flow = ControlFlow(decoder.kernel)
+        self.flow = decoder.machine.control
         self.within: Counter[int] = Counter()
         self.plans: dict[int, tuple[int, list[tuple[int, int, bool]]]] = {}
 

@@ -45,7 +45,7 @@ GuardBuilder = Callable[["Decoder", Instr, Step], Guarded]
 # what ends a block: says which block is next, or where the lanes go
 End = Callable[[Machine], Outcome]
 # instructions that end a block without being branches
-_BARRIERS = ("bar.sync", "bar.warp", "bar.red")
+_BARRIERS = ("bar.sync", "bar.arrive", "bar.warp", "bar.red")
 _EXITS = ("ret", "exit", "trap")
 
 
@@ -300,7 +300,7 @@ def _block(decoder: Decoder, index: int) -> Block:
         stop, end = stop - 1, _exit(decoder, last, name, index, follow)
     elif name in _BARRIERS:
         arrive = partial(_arrival, decoder, last, name, follow)
-        stop, end = stop - 1, _where_guarded(decoder, last, follow, arrive)
+        stop, end = stop - 1, _where_guarded(decoder, last, follow, arrive, index)
     steps = [(at, _step_at(decoder, at)) for at in range(block.start, stop)]
     inside = range(block.start, block.end)
     barred = next((at for at in inside if not only_computes(kernel.code[at])), -1)
@@ -409,10 +409,13 @@ def defined(m: Machine, slots: list[int], reason: str) -> list[Any]:
     return numbers
 
 
-def _where_guarded(decoder: Decoder, instr: Instr, follow: int, build: Callable[[], End]) -> End:
+def _where_guarded(
+    decoder: Decoder, instr: Instr, follow: int, build: Callable[[], End], barrier: int = -1
+) -> End:
     """What ends a block, where its guard holds; the other lanes go to block `follow`.
 
-    What `build` raises is raised when the instruction is reached.
+    `barrier`: the block, if a barrier ends it. What `build` raises is raised when the instruction
+    is reached.
     """
     guard = _guard(decoder, instr.guard)
     try:
@@ -430,13 +433,14 @@ def _where_guarded(decoder: Decoder, instr: Instr, follow: int, build: Callable[
     def end(m: Machine) -> Outcome:
         group = m.group()
         here = np.broadcast_to(guard(m), group.shape) & group
-        m.send(follow, group & ~here)
+        ways = [(follow, group & ~here)]
         if here.any():
+            if barrier >= 0:
+                m.convergence.guarded(barrier, here, group & ~here)
             m.enter(here)
             outcome = action(m)
-            for block, lanes in outcome if isinstance(outcome, list) else [(outcome, m.group())]:
-                m.send(block, lanes)
-        return []
+            ways += outcome if isinstance(outcome, list) else [(outcome, m.group())]
+        return [(block, lanes) for block, lanes in ways if lanes.any()]
 
     return end
 
@@ -458,11 +462,14 @@ def _arrival(decoder: Decoder, instr: Instr, name: str, follow: int) -> End:
             return []
         if name == "bar.warp":
             passed = m.barriers.warp(numbers[0], follow)
+        elif name == "bar.arrive":
+            ident, count = (n.astype(np.int64) for n in numbers)
+            passed = m.barriers.arrive(ident, count, follow, aligned)
         else:
-            ident, *count = (n.astype(np.int64) for n in numbers)
+            ident, *counts = (n.astype(np.int64) for n in numbers)
             if vote is not None:
                 vote(m)
-            passed = m.barriers.sync(ident, count[0] if count else None, follow, aligned)
+            passed = m.barriers.sync(ident, counts[0] if counts else None, follow, aligned)
         return [] if passed is None else passed
 
     return arrive

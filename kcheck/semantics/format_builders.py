@@ -31,7 +31,6 @@ from kcheck.semantics.memory_builders import MEMORY_BUILDERS
 from kcheck.semantics.move_builders import MOVE_BUILDERS, type_size
 from kcheck.semantics.predicates import as_number
 from kcheck.semantics.selection import choose, select
-from kcheck.semantics.sync_builders import SYNC_BUILDERS
 from kcheck.semantics.units import undefined
 from kcheck.semantics.updates import atomic_code, places, untracked
 from kcheck.semantics.values import FMT_BYTES, Array, Int, Pred, Unsupported, either
@@ -287,7 +286,6 @@ TRUE_FORMATS: dict[str, Builder] = {
     **MEMORY_BUILDERS,
     **COLLECTIVE_BUILDERS,
     **COPY_BUILDERS,
-    **SYNC_BUILDERS,
     **_SHARED,
     **{f"float.{op}": _operation(op) for op in _OPERATIONS},
     **{f"half.{op}": _operation(op) for op in _HALF},

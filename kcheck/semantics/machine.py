@@ -18,10 +18,12 @@ from kcheck import limits
 from kcheck.canon.domain import Arithmetic
 from kcheck.canon.real import Reals
 from kcheck.launch import Launch, unflatten
+from kcheck.ptx_frontend.flow import ControlFlow
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.barriers import Barriers
 from kcheck.semantics.branching import Arms, enter_block
 from kcheck.semantics.codec import Codec
+from kcheck.semantics.convergence import Convergence
 from kcheck.semantics.convert import Conversions
 from kcheck.semantics.flags import Flags
 from kcheck.semantics.plan import plan_of
@@ -126,6 +128,8 @@ class Machine(Conversions):
         self.program = Program([], [])
         self.plan = plan_of(kernel)
         self.blocks = self.plan.blocks(kernel)
+        self.control = ControlFlow(kernel)
+        self.convergence = Convergence(self)
         # who waits for whom through memory hangs on who knows of what: the monitor keeps that
         self.races = Races(self) if races or self.plan.grid else None
         self.flags: Flags | None = None
@@ -172,6 +176,7 @@ class Machine(Conversions):
         self.came = {}
         self.ready: dict[int, Bool] = {0: alive.copy()}
         self.barriers = Barriers(self)
+        self.convergence.open = []
         if self.races is not None:
             self.races.begin()
             if self.races.orders is not None:
@@ -219,6 +224,8 @@ class Machine(Conversions):
         while True:
             block = blocks[index]
             limits.check()
+            if self.convergence.open:
+                self.convergence.enter(index)
             if block.gate is not None:
                 mask = block.gate(self, self.group())
                 if not mask.any():
@@ -233,6 +240,7 @@ class Machine(Conversions):
                 step(self)
             outcome = block.end(self)
             if isinstance(outcome, list):
+                self.convergence.split(index, outcome)
                 for target, lanes in outcome:
                     self.send(target, lanes)
                 return
