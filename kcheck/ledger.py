@@ -63,7 +63,10 @@ def _assumptions(
             if variable.space in ("global", "const") and variable.init is not None:
                 yield f"the device variable `{variable.name}` holds its initializer"
     if any(side.plan.waits for side in sides):
-        yield "threads that others wait for come to run (CTAs in order, or all at once)"
+        yield (
+            "threads that others wait for come to run: CTAs start in order, and all are resident "
+            "at once where one waits for a later one"
+        )
     if any(side.plan.tickets for side in sides):
         yield "whoever drew the last ticket reads after that, with no fence of its own"
     yield from question.ledger
@@ -115,7 +118,8 @@ def _lines_of(
     said: str,
 ) -> Iterator[str]:
     """What is said of some instructions of each side, with their lines."""
-    sides = [("subject", question.subject, run.subject)]
+    alone = question.subject is question.reference
+    sides = [("kernel" if alone else "subject", question.subject, run.subject)]
     if run.subject is not run.reference:
         sides.insert(0, ("reference", question.reference, run.reference))
     for name, side, execution in sides:

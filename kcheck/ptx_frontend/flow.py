@@ -71,9 +71,7 @@ class ControlFlow:
         return EXIT if found == n else found
 
     def inside(self, block: int, join: int) -> set[int]:
-        """The blocks on the ways from the end of a block to its join, or from a block on to the
-        end of the kernel.
-        """
+        """The blocks on the ways from the end of a block to its join."""
         inside: set[int] = set()
         todo = list(self._after[block])
         while todo:

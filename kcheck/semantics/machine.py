@@ -29,6 +29,7 @@ from kcheck.semantics.flags import Flags
 from kcheck.semantics.plan import plan_of
 from kcheck.semantics.races import Races
 from kcheck.semantics.regions import Regions
+from kcheck.semantics.rejoins import idle_blocks
 from kcheck.semantics.special import special
 from kcheck.semantics.tickets import Tickets
 from kcheck.semantics.values import Bool
@@ -130,6 +131,9 @@ class Machine(Conversions):
         self.blocks = self.plan.blocks(kernel)
         self.control = ControlFlow(kernel)
         self.convergence = Convergence(self)
+        # blocks where lanes have nothing left to do: they exit at once
+        starts = {kernel.blocks[i].start for i in idle_blocks(kernel)}
+        self.idle = frozenset(i for i, block in enumerate(self.blocks) if block.start in starts)
         # who waits for whom through memory hangs on who knows of what: the monitor keeps that
         self.races = Races(self) if races or self.plan.grid else None
         self.flags: Flags | None = None
@@ -250,11 +254,11 @@ class Machine(Conversions):
             index = outcome
 
     def send(self, block: int, lanes: Bool) -> None:
-        """Let lanes go on at a block; past the last one (-1) they exit.
+        """Let lanes go on at a block; past the last one (-1), or with nothing to do, they exit.
 
         In an arm they wait there for the end of the other arm.
         """
-        if block < 0 and self.arms is None:
+        if self.arms is None and (block < 0 or block in self.idle):
             self.exit(lanes)
         elif lanes.any():
             there = self.ready.get(block)

@@ -9,6 +9,7 @@ Both evaluators use this: the shape of the code is read once, who passed what th
 from __future__ import annotations
 
 from kcheck.ptx_frontend.flow import EXIT, ControlFlow
+from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics.branching import pure
 
@@ -33,7 +34,7 @@ def rejoins(flow: ControlFlow) -> dict[int, int]:
         return found
     starts = {block.start: i for i, block in enumerate(kernel.blocks)}
     barred = {i for i, b in enumerate(kernel.blocks) if is_aligned(kernel.code[b.end - 1])}
-    idle: dict[int, bool] = {}
+    idle = idle_blocks(kernel)
     for i, block in enumerate(kernel.blocks):
         last = kernel.code[block.end - 1]
         if is_aligned(last) and last.guard is not None:
@@ -44,20 +45,24 @@ def rejoins(flow: ControlFlow) -> dict[int, int]:
                 continue
         else:
             continue
-        if join is None or join == EXIT:
-            continue
-        if join not in idle:
-            idle[join] = _is_idle(flow, join)
-        if not idle[join]:
+        if join is not None and join != EXIT and join not in idle:
             found[block.end - 1] = kernel.blocks[join].start
     return found
 
 
-def _is_idle(flow: ControlFlow, block: int) -> bool:
-    """Does nothing that counts come from a block on?"""
-    kernel = flow.kernel
-    return all(
-        pure(instr) or instr.opcode[0] in _ENDS
-        for b in {block} | flow.inside(block, EXIT)
-        for instr in kernel.code[kernel.blocks[b].start : kernel.blocks[b].end]
-    )
+def idle_blocks(kernel: Kernel) -> frozenset[int]:
+    """Blocks from which the kernel's end is reached for certain, and nothing that counts before."""
+    pure_blocks = {
+        i: block.successors
+        for i, block in enumerate(kernel.blocks)
+        if all(
+            pure(instr) or instr.opcode[0] in _ENDS
+            for instr in kernel.code[block.start : block.end]
+        )
+    }
+    idle: set[int] = set()
+    while True:
+        more = {i for i, after in pure_blocks.items() if i not in idle and idle.issuperset(after)}
+        if not more:
+            return frozenset(idle)
+        idle |= more

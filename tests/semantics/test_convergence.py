@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcheck.check import safe
+from kcheck.report.text import finding_lines
 from tests.semantics.harness import body_same, entry, launch_of, out
 
 PARAMS = [out("O", "u32", 64)]
@@ -161,3 +162,28 @@ def test_an_arrival_waits_for_its_warp(body: str) -> None:
     body = f"{body} {STORE} ret;"
     verdict = safe(entry(body, PARAMS), launch=launch_of(PARAMS, block=64), seed=1)
     assert (verdict.verdict, verdict.reason) == ("refuted", "deadlock.divergent")
+
+
+def test_a_shuffle_from_a_lane_that_has_returned() -> None:
+    """Its value is undefined; where nobody uses it, nothing is wrong."""
+    shuffle = """setp.ge.u32 %p1, %tid.x, 40; @%p1 ret;
+    shfl.sync.down.b32 %r1, 7, 8, 31, -1;"""
+    outcome = body_same(f"{shuffle} st.global.u32 [%O], %r1; ret;", PARAMS, block=64)
+    assert outcome.outputs["O"][32:41] == ["undef"] * 8 + ["unwritten"]
+    used = f"{shuffle} setp.ge.u32 %p1, %tid.x, 32; @%p1 ret; st.global.u32 [%O], %r1; ret;"
+    assert not body_same(used, PARAMS, block=64).findings
+
+
+def test_lanes_that_go_round_for_ever_have_not_returned() -> None:
+    body = "setp.ge.u32 %p1, %tid.x, 40; L: @%p1 bra L; bar.sync 0; st.global.u32 [%O], 1; ret;"
+    verdict = safe(entry(body, PARAMS), launch=launch_of(PARAMS, block=64), time_limit=1.0)
+    assert verdict.verdict == "undecided"
+    assert (verdict.reason or "").startswith("budget.")
+
+
+def test_one_kernel_has_no_sides() -> None:
+    body = f"setp.ge.u32 %p1, %tid.x, 16; @%p1 bra J; bar.sync 0; J: {STORE} ret;"
+    refuted = safe(entry(body, PARAMS), launch=launch_of(PARAMS, block=64), seed=1)
+    refused = safe(entry("trap;", PARAMS), launch=launch_of(PARAMS, block=64), seed=1)
+    assert {f.side for v in (refuted, refused) for f in v.findings} == {"kernel"}
+    assert finding_lines(refuted.findings[0])[0].startswith("  deadlock.divergent: only threads")
