@@ -13,8 +13,9 @@ import numpy as np
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics import integers
 from kcheck.semantics.access import Place, address
+from kcheck.semantics.cas_choices import Choice
 from kcheck.semantics.cas_loops import CasLoop
-from kcheck.semantics.cas_updates import cas_apply
+from kcheck.semantics.cas_updates import cas_apply, choice_apply
 from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.extremes import with_one_sign
 from kcheck.semantics.histories import in_turn
@@ -135,6 +136,9 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
     loop = d.machine.plan.cas.get(d.at)
     if loop is not None:
         return cas_update(d, instr, slots, loop, cas_apply(d, loop))
+    choice = d.machine.plan.choices.get(d.at)
+    if choice is not None:
+        return cas_chosen(d, instr, slots, choice, choice_apply(d, choice))
     ops = instr.operands
     size = type_size(slots["type"])
     at, dst = address(d, ops[1], slots["space"]), d.dest(ops[0])
@@ -180,6 +184,27 @@ def cas_update(
             untracked(m, place, size)
             apply(m, place)
         put(m, dst, held)
+
+    return run
+
+
+def cas_chosen(
+    d: Decoder, instr: Instr, slots: Slots, choice: Choice, apply: Callable[[Machine, Place], None]
+) -> Step:
+    """A CAS loop that puts a value there if it is larger, or smaller, done at once."""
+    target, place_of, expected, _ = instr.operands
+    size = type_size(slots["type"])
+    at, dst, believed = address(d, place_of, slots["space"]), d.dest(target), d.reg(expected)
+    code = atomic_code(choice.operation, choice.fmt, slots["scope"])
+
+    def run(m: Machine) -> None:
+        held = m.regs[believed]
+        if type(held) is not Int or (np.broadcast_to(held.a, (m.lanes,)) != 0)[m.group()].any():
+            raise Unsupported("unstable", "a CAS loop starts from a value that is not in its cell")
+        for place in places(m, at, size, code):
+            untracked(m, place, size)
+            apply(m, place)
+        put(m, dst, Int(np.ones(1, UNSIGNED[size])))
 
     return run
 

@@ -46,7 +46,9 @@ class CasLoop:
 def cas_loop(flow: Flow, pc: int, idiom: Idiom) -> CasLoop | None:
     """The update that the loop around an atom.cas makes, or None where it can't be told."""
     loop, (_, _, expected, new) = idiom.loop, flow.code[pc].operands
-    if not isinstance(expected, Reg) or not _ends_when_equal(flow, pc, loop, expected.name):
+    if idiom.choice is not None or not isinstance(expected, Reg):
+        return None
+    if not _ends_when_equal(flow, pc, loop, expected.name):
         return None
     if any(u.pc not in loop for at in loop for n in flow.defs[at] for u in flow.reached(at, n)):
         return None  # how often it goes round, or what it saw, shows

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kcheck.canon.real import Real
-from kcheck.ptx_frontend.tree import Flt, Operand, Reg, type_bytes
+from kcheck.ptx_frontend.tree import Flt, Instr, Operand, Reg, type_bytes
 from kcheck.semantics.cas_words import Change, Unclear
 from kcheck.semantics.extremes import extreme
-from kcheck.semantics.values import FMT_BYTES, Bool, Pred, Unsupported
+from kcheck.semantics.values import FMT_BYTES, Bool, Int, Pred, Unsupported
 
 if TYPE_CHECKING:
     from kcheck.semantics.access import Place
+    from kcheck.semantics.cas_choices import Choice
     from kcheck.semantics.cas_loops import CasLoop
     from kcheck.semantics.decode import Decoder
-    from kcheck.semantics.machine import Machine
+    from kcheck.semantics.machine import Machine, Step
 
 
 def cas_apply(d: Decoder, loop: CasLoop) -> Callable[[Machine, Place], None]:
@@ -86,3 +87,33 @@ def _numbers(m: Machine, slot: int, kind: str) -> Any:
             raise Unsupported("undefined", "an undefined value moves bits in a loop")
         numbers = found.a.astype(np.uint64)
     return np.broadcast_to(numbers, (m.lanes,))
+
+
+# loops that choose
+
+
+def going_on(d: Decoder, instr: Instr, seen: str, holds: bool) -> Step:
+    """A comparison that lets a choosing loop go on where it `holds`: up to the CAS, which marks
+    what was seen as done.
+    """
+    dst, slot = d.dest(instr.operands[0]), d.reg(Reg(seen))
+
+    def compare(m: Machine) -> None:
+        mark = m.regs[slot]
+        if type(mark) is not Int or mark.u is not None:
+            raise Unsupported("unstable", "a loop compares what is not in its cell")
+        p = Pred((mark.a == 0) == holds)
+        m.regs[dst] = p if m.mask is None else m.merge(m.regs[dst], p)
+
+    return compare
+
+
+def choice_apply(d: Decoder, choice: Choice) -> Callable[[Machine, Place], None]:
+    """What a choosing loop does at a place."""
+    slot, size = d.reg(choice.operand), FMT_BYTES[choice.fmt]
+
+    def apply(m: Machine, place: Place) -> None:
+        x = m.real(m.regs[slot], choice.fmt)
+        extreme(m, place, x, size, choice.operation == "max")
+
+    return apply

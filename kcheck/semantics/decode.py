@@ -30,6 +30,7 @@ from kcheck.ptx_frontend.tree import (
 )
 from kcheck.semantics import special
 from kcheck.semantics.branching import Branching, only_computes
+from kcheck.semantics.cas_updates import going_on
 from kcheck.semantics.codec import literal_bits
 from kcheck.semantics.extremes import in_arms, in_run, sign_test
 from kcheck.semantics.gates import gate, judged
@@ -199,7 +200,9 @@ def step(decoder: Decoder, instr: Instr) -> Step:
 def _step_at(decoder: Decoder, at: int) -> Step:
     decoder.at = at
     run = step(decoder, decoder.kernel.code[at])
-    pairs = decoder.pairs
+    pairs, choosing = decoder.pairs, decoder.machine.plan.choosing
+    if at in choosing:
+        return going_on(decoder, decoder.kernel.code[at], *choosing[at])
     if at in pairs.signs:
         return sign_test(decoder, at, pairs.signs[at], run)
     if at in pairs.runs:

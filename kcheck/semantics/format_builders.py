@@ -15,7 +15,8 @@ from kcheck.ptx_frontend.forms import match
 from kcheck.ptx_frontend.tree import Instr, Pair
 from kcheck.semantics import integers
 from kcheck.semantics.access import Place, address
-from kcheck.semantics.atomic_builders import ATOMIC_BUILDERS, cas_update, unstable
+from kcheck.semantics.atomic_builders import ATOMIC_BUILDERS, cas_chosen, cas_update, unstable
+from kcheck.semantics.cas_choices import Choice
 from kcheck.semantics.collective_builders import COLLECTIVE_BUILDERS
 from kcheck.semantics.copy_builders import COPY_BUILDERS
 from kcheck.semantics.decode import Builder, Decoder, put
@@ -247,7 +248,9 @@ def _atomic_add(d: Decoder, instr: Instr, slots: Slots) -> Step:
 
 
 def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
-    loop = d.machine.plan.cas.get(d.at)
+    loop, choice = d.machine.plan.cas.get(d.at), d.machine.plan.choices.get(d.at)
+    if choice is not None:
+        return _chosen(d, instr, slots, choice)
     if loop is None:
         return ATOMIC_BUILDERS["atom.cas"](d, instr, slots)
     if (loop.part and not loop.fmt.endswith("x2")) or len(loop.operands) > 1:
@@ -267,6 +270,17 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
         place.region.memory.update(place.cell, size, number, place.mask, apply, False)
 
     return cas_update(d, instr, slots, loop, add)
+
+
+def _chosen(d: Decoder, instr: Instr, slots: Slots, choice: Choice) -> Step:
+    apply = in_turn(_rule(d, instr, choice.operation, choice.fmt, {}))
+    slot, size = d.reg(choice.operand), FMT_BYTES[choice.fmt]
+
+    def choose(m: Machine, place: Place) -> None:
+        number = m.integer(m.regs[slot], size)
+        place.region.memory.update(place.cell, size, number, place.mask, apply, False)
+
+    return cas_chosen(d, instr, slots, choice, choose)
 
 
 _OPERATIONS = (

@@ -18,6 +18,7 @@ from functools import cached_property
 
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Operand, Reg, type_bytes
+from kcheck.semantics.cas_choices import Choice, cas_choice
 from kcheck.semantics.flow import ATOMICS, EFFECTS, Flow, Use
 from kcheck.semantics.peeled import peeled_rounds
 
@@ -42,7 +43,7 @@ class Idiom:
 
     `loop`: the instructions of a `wait` loop, `load` the load in it, `peeled` the rounds that
     stand before it. `compares`: the setp of a `ticket`. `operation`: of a `cas` or its `seed`,
-    like `add.f32`.
+    like `add.f32`; `choice`: the loop puts a value there only if it is larger, or smaller.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Idiom:
     peeled: frozenset[int] = frozenset()
     compares: frozenset[int] = frozenset()
     operation: str = ""
+    choice: Choice | None = None
 
 
 class Idioms:
@@ -59,13 +61,16 @@ class Idioms:
     def __init__(self, kernel: Kernel) -> None:
         self.flow = Flow(kernel)
         self.found: dict[int, Idiom] = {}
-        for finder in (self._wait, self._cas, self._ticket, self._aggregate):
+        for finder in (self._wait, self._cas, self._choice, self._ticket, self._aggregate):
             for pc, instr in enumerate(kernel.code):
                 idiom = None if pc in self.found else finder(pc, instr)
                 if idiom is not None:
                     self.found[pc] = idiom
         for pc, idiom in list(self.found.items()):
-            if idiom.name == "cas":
+            if idiom.choice is not None:
+                seed = Idiom("seed", operation=idiom.operation)
+                self.found.update(dict.fromkeys(idiom.choice.seeds, seed))
+            elif idiom.name == "cas":
                 self._seeds(pc, idiom)
             elif idiom.name == "wait":
                 self._first_loads(pc, idiom)
@@ -131,6 +136,12 @@ class Idioms:
         part = type_bytes(fmt) != type_bytes(instr.opcode[-1]) or "cvt.float" in others
         cell = f".{instr.opcode[-1]}" if part else ""
         return Idiom("cas", loop, operation=f"{CORES[flow.names[cores[0]]]}.{fmt}{cell}")
+
+    def _choice(self, pc: int, instr: Instr) -> Idiom | None:
+        choice = cas_choice(self.flow, pc) if self.flow.names[pc] == "atom.cas" else None
+        if choice is None:
+            return None
+        return Idiom("cas", operation=operation(choice.operation, choice.fmt), choice=choice)
 
     def _ends_in(self, pc: int, cas: int, loop: frozenset[int]) -> bool:
         """Is a value only given to a CAS and compared with what it gives back, in its loop?"""

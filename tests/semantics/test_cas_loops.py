@@ -15,6 +15,7 @@ from kcheck.check import equivalent
 from kcheck.launch import Launch, Tensor
 from kcheck.ptx_frontend.lower import lower
 from kcheck.ptx_frontend.parser import parse
+from kcheck.running import run
 from kcheck.semantics.slow import Exact, SlowMachine
 from kcheck.verdict import Verdict
 from tests.semantics.slow.harness import plain
@@ -35,8 +36,18 @@ KERNELS = {
     "brain": ("bf16", "bf16", 2, 16),
     "narrow": ("f32", "bf16", 1, 1),
     "both": ("f16", "f16", 2, 2),
+    "while_larger": ("f32", "f32", 1, 1),
+    "until_done": ("f64", "f64", 1, 1),
+    "looked_at_first": ("f32", "f32", 1, 1),
 }
-OPERATIONS = {"largest": "max", "smallest": "min", "both": "max"}
+OPERATIONS = {
+    "largest": "max",
+    "smallest": "min",
+    "both": "max",
+    "while_larger": "max",
+    "until_done": "min",
+    "looked_at_first": "max",
+}
 BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 
 
@@ -137,6 +148,24 @@ CHANGED = [
 ]
 
 
+# choices: by another order, of another register, without a look, by what was seen before
+CHANGED += [
+    ("while_larger", "setp.leu.f32 \t%p1", "setp.geu.f32 \t%p1"),
+    ("while_larger", "setp.gt.f32 \t%p2", "setp.lt.f32 \t%p2"),
+    ("while_larger", "setp.gt.f32 \t%p2", "setp.ge.f32 \t%p2"),
+    ("while_larger", "@%p1 bra \t$L__BB11_3;", ""),
+    ("while_larger", "mov.b32 \t%f3, %r9;", "mov.b32 \t%f3, %r2;"),
+    ("while_larger", "mov.b32 \t%r2, %f1;", "mov.b32 \t%r2, %f2;"),
+    ("while_larger", "mov.b32 \t%r2, %f1;", "neg.f32 \t%f1, %f1; mov.b32 \t%r2, %f1;"),
+    ("while_larger", "ret;", "st.global.u32 [%rd1], %r9; ret;"),
+    ("until_done", "setp.ne.s64", "setp.eq.s64"),
+    ("until_done", "mov.u64 \t%rd11, %rd5;", ""),
+    ("until_done", "setp.ge.f64", "setp.gt.f64"),
+    ("until_done", "[%rd1], %rd11, %rd3;", "[%rd1], %rd3, %rd3;"),
+    ("looked_at_first", "setp.le.f32 \t%p2, %f2, %f3;", "setp.le.f32 \t%p2, %f3, %f2;"),
+    ("looked_at_first", "mov.u32 \t%r9, %r4;", "mov.u32 \t%r9, %r2;"),
+    ("looked_at_first", "setp.ge.f32 \t%p1, %f1, %f2;", "setp.ge.f32 \t%p1, %f2, %f1;"),
+]
 # what is still a sum, but of something else
 WRONG = [("chosen", "setp.ne.s64 \t%p1, %rd1, 0;"), ("brain", "0x40003f80U")]
 
@@ -153,8 +182,9 @@ def test_one_change_is_seen(name: str, old: str, new: str) -> None:
     assert (verdict.reason or "").startswith("unsupported.")
 
 
-def test_what_is_no_sum_is_refused_by_name() -> None:
-    verdict = equivalent(entry("decayed"), entry("decayed"), launch=launch("decayed"), seed=1)
+@pytest.mark.parametrize("name", ["decayed", "carried"])
+def test_other_loops_are_refused_by_name(name: str) -> None:
+    verdict = equivalent(entry(name), entry(name), launch=launch(name), seed=1)
     assert (verdict.verdict, verdict.reason) == ("undecided", "unsupported.spin")
     assert verdict.findings[0].locations[0].text.startswith("atom.global.cas.b32")
 
@@ -177,3 +207,17 @@ ld.param.u64 O, [chosen_param_1]; mov.u32 r, %tid.x; setp.eq.u32 p, r, 1; @p {ot
     at = text.index("ld.param.u64")
     verdict = equivalent(text, text[:at] + body + text[at:], launch=launch("chosen"), seed=1)
     assert (verdict.verdict, verdict.reason) == outcome
+
+
+@pytest.mark.parametrize("name", ["largest", "while_larger", "sixteen", "brain", "both"])
+def test_in_true_formats(name: str) -> None:
+    """Integers that every format holds, so that no order of the atomics can be seen."""
+    under, (_, _, n, cells) = launch(name), KERNELS[name]
+    numbers = np.random.default_rng(5).integers(-2, 3, TOTAL * n).astype(np.float64)
+    inputs = {"A": numbers, "O": np.zeros(cells)}
+    table = numbers.reshape(-1, cells)
+    wanted = table.max(0).clip(0) if name in OPERATIONS else table.sum(0)
+    for engine in ("ieee", "enclosure"):
+        made = run(entry(name), launch=under, inputs=inputs, engine=engine)
+        assert made.findings == ()
+        np.testing.assert_array_equal(np.asarray(made.outputs["O"], np.float64), wanted)

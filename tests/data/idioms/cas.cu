@@ -113,3 +113,49 @@ K decayed(const float *A, float *O) {
         old = atomicCAS(p, seen, __float_as_int(0.5f * __int_as_float(seen) + v));
     } while (seen != old);
 }
+
+// only while the value is larger
+K while_larger(const float *A, float *O) {
+    float v = A[I];
+    int *p = (int *)O, old = *p, seen;
+    while (v > __int_as_float(old)) {
+        seen = old;
+        old = atomicCAS(p, seen, __float_as_int(v));
+    }
+}
+
+K until_done(const double *A, double *O) {
+    double v = A[I];
+    unsigned long long *p = (unsigned long long *)O, old = *p, seen;
+    do {
+        seen = old;
+        if (__longlong_as_double(seen) <= v)
+            break;
+        old = atomicCAS(p, seen, __double_as_longlong(v));
+    } while (seen != old);
+}
+
+K looked_at_first(const float *A, float *O) {
+    float v = A[I], first = *O;
+    if (first >= v)
+        return;
+    int *p = (int *)O, old = __float_as_int(first), seen;
+    do {
+        seen = old;
+        if (__int_as_float(seen) >= v)
+            break;
+        old = atomicCAS(p, seen, __float_as_int(v));
+    } while (seen != old);
+}
+
+// two values, the second one against what was seen for the first
+K carried(const float *A, float *O) {
+    int *p = (int *)O, old = *p, seen;
+    for (int i = 0; i < 2; i++) {
+        float v = A[i * 64 + threadIdx.x];
+        while (v > __int_as_float(old)) {
+            seen = old;
+            old = atomicCAS(p, seen, __float_as_int(v));
+        }
+    }
+}
