@@ -258,7 +258,8 @@ def safe(
             strict=strict,
         )
         verdict = answer(question, _decide_safety)
-        return replace(verdict, kernels=("", loaded.name))
+        findings = tuple(replace(f, side="kernel") for f in verdict.findings)
+        return replace(verdict, kernels=("", loaded.name), findings=findings)
 
 
 def _decide_safety(question: Question) -> Verdict:

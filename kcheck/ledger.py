@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kcheck.canon.ranged import RangedDomain
@@ -13,6 +13,7 @@ from kcheck.verdict import Verdict
 if TYPE_CHECKING:
     from kcheck.field_runs import FieldRun
     from kcheck.question import Question
+    from kcheck.semantics.execution import Execution
 
 DIVISIONS = frozenset({"div", "rcp", "rsqrt"})
 # what lies outside the domain of a function is no number
@@ -62,11 +63,26 @@ def _assumptions(
             if variable.space in ("global", "const") and variable.init is not None:
                 yield f"the device variable `{variable.name}` holds its initializer"
     if any(side.plan.waits for side in sides):
-        yield "threads that others wait for come to run (CTAs in order, or all at once)"
+        yield (
+            "threads that others wait for come to run: CTAs start in order, and all are resident "
+            "at once where one waits for a later one"
+        )
     if any(side.plan.tickets for side in sides):
         yield "whoever drew the last ticket reads after that, with no fence of its own"
     yield from question.ledger
-    yield from _same_stores(question, run)
+    yield from _lines_of(
+        question,
+        run,
+        lambda side: [at for at, n in side.same_value.items() if n],
+        "lanes store equal values to one address in the {name} (line {lines})",
+    )
+    yield from _lines_of(
+        question,
+        run,
+        lambda side: side.extremes,
+        "integer atomics take the maximum of floats by their bits in the {name}, "
+        "none of which is -0.0 (line {lines})",
+    )
     yield from _idle(question, comparisons)
     if any(i.opcode[0] in ("atom", "red") for s in sides for i in s.kernel.code):
         yield "float atomics add in any order"
@@ -95,17 +111,23 @@ def _within(assumption: str, run: FieldRun, function: str) -> str:
     return f"{assumption} (follows from the preconditions)" if ranged else assumption
 
 
-def _same_stores(question: Question, run: FieldRun) -> Iterator[str]:
-    """Instructions whose lanes store equal values to one address: no race (--strict: one)."""
-    sides = [("subject", question.subject, run.subject)]
+def _lines_of(
+    question: Question,
+    run: FieldRun,
+    chosen: Callable[[Execution], Iterable[int]],
+    said: str,
+) -> Iterator[str]:
+    """What is said of some instructions of each side, with their lines."""
+    alone = question.subject is question.reference
+    sides = [("kernel" if alone else "subject", question.subject, run.subject)]
     if run.subject is not run.reference:
         sides.insert(0, ("reference", question.reference, run.reference))
     for name, side, execution in sides:
         code = side.kernel.code
-        lines = sorted({code[at].span.line for at, n in execution.same_value.items() if n})
+        lines = sorted({code[at].span.line for at in chosen(execution)})
         if lines:
             where = ", ".join(map(str, lines[:4])) + (", ..." if len(lines) > 4 else "")
-            yield f"lanes store equal values to one address in the {name} (line {where})"
+            yield said.format(name=name, lines=where)
 
 
 def _launches(reference: Launch, subject: Launch) -> Iterator[str]:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 SHOWN = 6
 _SMALLER = "a smaller launch, or --cta N"
 _VALUES = "values: in the launch file for the integers that it depends on"
-_DECIDED = (_VALUES, "range: in the launch file, if it decides the comparison")
+_DECIDED = (
+    "range: in the launch file, if it decides the comparison",
+    "values: in the launch file, if it is one of integers",
+)
 # reason, or what it begins with -> what to try
 ADVICE: dict[str, tuple[str, ...]] = {
     "budget.time": ("a larger --time-limit, if one was given", _SMALLER),

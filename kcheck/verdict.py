@@ -47,7 +47,9 @@ class Difference:
 
 @dataclass(frozen=True)
 class Finding:
-    """One defect. `reason` is dotted (`bounds.global`); `side`: reference, subject or both."""
+    """One defect. `reason` is dotted (`bounds.global`); `side`: reference, subject or both, and
+    kernel where there is but one.
+    """
 
     reason: str
     message: str

@@ -16,6 +16,7 @@ from kcheck.launch_file import load_launch
 from kcheck.ptx_frontend.lower import lower
 from kcheck.ptx_frontend.parser import parse
 from kcheck.running import run
+from kcheck.semantics.orders import Orders
 from kcheck.verdict import UsageError, Verdict
 from tests.corpus import CASES, TILELANG
 from tests.semantics.harness import entry, launch_of, out, symbol
@@ -341,8 +342,10 @@ def test_run_refuses_wrong_inputs() -> None:
         run(text(ADD), launch=LAUNCH, inputs={"x": np.zeros(31)})
 
 
-def test_order_that_only_the_slow_evaluator_knows() -> None:
-    """By `bar.arrive` one warp passes on what it waited for: undecided, never an error."""
+def test_order_that_only_the_slow_evaluator_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By `bar.arrive` one warp passes on what it waited for; if the monitor did not see it, that
+    would be undecided, never an error.
+    """
     body = """
         mov.u32 %r1, %ctaid.x; mov.u32 %r4, %tid.x; setp.eq.u32 %p1, %r1, 0; @!%p1 bra C;
         setp.ne.u32 %p1, %r4, 0; @%p1 ret;
@@ -355,7 +358,10 @@ def test_order_that_only_the_slow_evaluator_knows() -> None:
         ld.global.u32 %r3, [%pA]; st.global.u32 [%pA+4], %r3; ret;
     """
     params = (out("A", "u32", 2, init="zero"), out("F", "u32", 1, init="zero"))
-    verdict = safe(entry(body, params), launch=launch_of(params, grid=2, block=64), seed=1)
+    launch = launch_of(params, grid=2, block=64)
+    assert safe(entry(body, params), launch=launch, seed=1).verdict == "proved"
+    monkeypatch.setattr(Orders, "receive", lambda *known: None)
+    verdict = safe(entry(body, params), launch=launch, seed=1)
     assert (verdict.verdict, verdict.reason) == ("undecided", "unsupported.memory-order")
     assert [at.text.split(".")[0] for at in verdict.findings[0].locations] == ["st", "ld"]
 

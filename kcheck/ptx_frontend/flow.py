@@ -53,23 +53,33 @@ class ControlFlow:
         return self._regions[block]
 
     def _region(self, block: int) -> Region | None:
+        join = self.join(block)
+        if join is None:
+            return None
+        inside = self.inside(block, join)
+        written = frozenset[str]().union(*(self._effects[b][1] for b in inside))
+        live = frozenset[str]() if join == EXIT else written & self._live[join]
+        return Region(join, written, live)
+
+    def join(self, block: int) -> int | None:
+        """Where all ways from the end of a block meet first; None if they need not meet."""
         meeting = self._meetings[block] & ~(1 << block)
         # of the blocks that all ways pass the one that all the others lie behind
         n = len(self.kernel.blocks)
         meets = (b for b in _members(meeting, n + 1) if self._meetings[b] == meeting)
-        join = next(meets, None)
-        if join is None:
-            return None
+        found = next(meets, None)
+        return EXIT if found == n else found
+
+    def inside(self, block: int, join: int) -> set[int]:
+        """The blocks on the ways from the end of a block to its join."""
         inside: set[int] = set()
         todo = list(self._after[block])
         while todo:
             b = todo.pop()
-            if b not in inside and b not in (join, n):
+            if b not in inside and b not in (join, len(self.kernel.blocks)):
                 inside.add(b)
                 todo += self._after[b]
-        written = frozenset[str]().union(*(self._effects[b][1] for b in inside))
-        live = frozenset[str]() if join == n else written & self._live[join]
-        return Region(EXIT if join == n else join, written, live)
+        return inside
 
     @cached_property
     def _meetings(self) -> list[int]:

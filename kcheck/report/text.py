@@ -99,7 +99,8 @@ def _enclosure(bounds: tuple[float, float]) -> str:
 def finding_lines(finding: Finding) -> list[str]:
     """The reason and the side, then each place with its instruction."""
     times = f" ({finding.count} times)" if finding.count > 1 else ""
-    lines = [f"  {finding.reason}, {finding.side}: {finding.message}{times}"]
+    side = "" if finding.side == "kernel" else f", {finding.side}"
+    lines = [f"  {finding.reason}{side}: {finding.message}{times}"]
     lines += [f"    {_place(location)}" for location in finding.locations]
     found = finding.first_difference
     if found is None:

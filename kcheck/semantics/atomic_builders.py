@@ -12,13 +12,16 @@ import numpy as np
 
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics import integers
-from kcheck.semantics.access import Address, Place, address, resolve
+from kcheck.semantics.access import Place, address
+from kcheck.semantics.cas_choices import Choice
 from kcheck.semantics.cas_loops import CasLoop
+from kcheck.semantics.cas_updates import cas_apply, choice_apply
 from kcheck.semantics.decode import Builder, Decoder, put
+from kcheck.semantics.extremes import with_one_sign
 from kcheck.semantics.histories import in_turn
 from kcheck.semantics.machine import Machine, Step
-from kcheck.semantics.memory_builders import note_writers
 from kcheck.semantics.move_builders import type_size
+from kcheck.semantics.updates import atomic_code, places, untracked
 from kcheck.semantics.values import FMT_BYTES, UNSIGNED, Array, Int, Unstable, Unsupported
 
 Slots = dict[str, str]
@@ -38,52 +41,10 @@ _UFUNC: dict[str, np.ufunc] = {
 }
 
 
-# read-modify-writes that commute with themselves
-_COMMUTE = ("add", "min", "max", "and", "or", "xor")
-
-
-def atomic_code(op: str, type_name: str, scope: str) -> int:
-    """A number for operation, type and reach; 0 for one that does not commute with itself.
-
-    Odd: it reaches other CTAs (no scope means .gpu, PTX ISA 9.7.13.5 atom).
-    """
-    if op not in _COMMUTE:
-        return 0
-    width = {"16": 0, "32": 1, "64": 2}[type_name.removesuffix("x2")[-2:]]
-    kind = {"f": 0, "b": 0}.get(type_name[0], 1) if op == "add" else 1
-    number = 1 + _COMMUTE.index(op) + len(_COMMUTE) * (width + 3 * kind)
-    return 2 * number + (scope in ("", "gpu", "sys"))
-
-
-def places(m: Machine, at: Address, size: int, code: int) -> list[Place]:
-    """Where the group's lanes point; the access is noted with an atomic's `code`."""
-    found = resolve(m, at, size, size, write=True)
-    for place in found:
-        if size < place.region.memory.granule:
-            raise Unsupported("reinterpret", f"an atomic of {size} bytes in wider elements")
-        note_writers(m, place, size)
-        _refuse_tail(m, place)
-        if m.races is not None:
-            m.races.write(place, size, code)
-    return found
-
-
 def unstable(m: Machine, dst: int | None) -> None:
     """The old value goes to a register, if there is one."""
     if dst is not None:
         put(m, dst, Unstable("the old value of an atomic", m.at))
-
-
-def untracked(m: Machine, place: Place, size: int) -> None:
-    """An update that leaves in a cell what no loop may wait for."""
-    if m.flags is not None and m.flags.watches(place):
-        found = m.flags.histories(place, size)
-        m.flags.write(found, [None] * len(found))
-
-
-def _refuse_tail(m: Machine, place: Place) -> None:
-    if m.tail and place.region.space == "global":
-        raise Unsupported("unstable", "the last CTA updates what it may have updated already")
 
 
 def _add(d: Decoder, instr: Instr, slots: Slots) -> Step:
@@ -138,8 +99,13 @@ def _update(d: Decoder, instr: Instr, slots: Slots) -> Step:
     plan, kind = d.machine.plan, np.dtype(f"{'i' if integers.is_signed(t) else 'u'}{size}")
     draws, arrives = d.at in plan.tickets, d.at in plan.arrivals
     commutes = op if code or op in ("inc", "dec") else ""
+    floats = op in ("min", "max") and d.machine.arithmetic is None
+    of_floats = with_one_sign(d, instr, slots) if floats else None
 
     def run(m: Machine) -> None:
+        if of_floats is not None and of_floats(m):
+            unstable(m, dst)
+            return
         old = Int(np.zeros(m.lanes, UNSIGNED[size]))
         for place in places(m, at, size, code):
             operand = m.integer(m.regs[slot], size)
@@ -169,7 +135,10 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
     """Compare and swap of concrete integers, lane by lane."""
     loop = d.machine.plan.cas.get(d.at)
     if loop is not None:
-        return _cas_add(d, instr, slots, loop)
+        return cas_update(d, instr, slots, loop, cas_apply(d, loop))
+    choice = d.machine.plan.choices.get(d.at)
+    if choice is not None:
+        return cas_chosen(d, instr, slots, choice, choice_apply(d, choice))
     ops = instr.operands
     size = type_size(slots["type"])
     at, dst = address(d, ops[1], slots["space"]), d.dest(ops[0])
@@ -196,15 +165,6 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
     return run
 
 
-def _cas_add(d: Decoder, instr: Instr, slots: Slots, loop: CasLoop) -> Step:
-    size, operand = type_size(slots["type"]), d.real(loop.operand, loop.fmt)
-
-    def add(m: Machine, place: Place) -> None:
-        place.region.memory.add(place.cell, size, m.real(m.regs[operand], loop.fmt), place.mask)
-
-    return cas_update(d, instr, slots, loop, add)
-
-
 def cas_update(
     d: Decoder, instr: Instr, slots: Slots, loop: CasLoop, apply: Callable[[Machine, Place], None]
 ) -> Step:
@@ -213,7 +173,8 @@ def cas_update(
     size = type_size(slots["type"])
     at, dst = address(d, place_of, slots["space"]), d.dest(target)
     believed = d.reg(expected)
-    code = atomic_code(loop.operation, loop.fmt, slots["scope"])
+    cell = slots["type"] if loop.part else loop.fmt
+    code = atomic_code(loop.operation, cell, slots["scope"], loop.part)
 
     def run(m: Machine) -> None:
         held = m.regs[believed]
@@ -223,6 +184,27 @@ def cas_update(
             untracked(m, place, size)
             apply(m, place)
         put(m, dst, held)
+
+    return run
+
+
+def cas_chosen(
+    d: Decoder, instr: Instr, slots: Slots, choice: Choice, apply: Callable[[Machine, Place], None]
+) -> Step:
+    """A CAS loop that puts a value there if it is larger, or smaller, done at once."""
+    target, place_of, expected, _ = instr.operands
+    size = type_size(slots["type"])
+    at, dst, believed = address(d, place_of, slots["space"]), d.dest(target), d.reg(expected)
+    code = atomic_code(choice.operation, choice.fmt, slots["scope"])
+
+    def run(m: Machine) -> None:
+        held = m.regs[believed]
+        if type(held) is not Int or (np.broadcast_to(held.a, (m.lanes,)) != 0)[m.group()].any():
+            raise Unsupported("unstable", "a CAS loop starts from a value that is not in its cell")
+        for place in places(m, at, size, code):
+            untracked(m, place, size)
+            apply(m, place)
+        put(m, dst, Int(np.ones(1, UNSIGNED[size])))
 
     return run
 

@@ -45,6 +45,8 @@ class Barriers:
         # what the lanes of a warp must share: the instruction, or -1 for a form not aligned
         self.site: Numbers = np.zeros(lanes, np.int64)
         self.members = np.zeros(lanes, np.uint32)
+        # lanes that only arrive, and wait for their warp alone
+        self.passing: Bool = np.zeros(lanes, bool)
         # barrier -> warps that arrived without waiting, and the count they gave, per CTA
         self.arrived: dict[int, tuple[Numbers, Numbers]] = {}
         self.waiting = False
@@ -62,6 +64,8 @@ class Barriers:
         """
         m = self.machine
         self._check(ident, threads)
+        if m.convergence.open and aligned:
+            m.convergence.come()
         count = np.full(1, WHOLE, np.int64) if threads is None else threads
         whole = self._whole(ident, count)
         if whole and int(count[0]) != WHOLE:  # a count waits for threads that left, too
@@ -77,9 +81,7 @@ class Barriers:
         if m.races is not None and not plain:
             for one in np.unique(self._mine(ident)):
                 m.races.generations.come(int(one), m.group() & (ident == one))
-        self._park(m.group(), ident, count, block)
-        if not aligned:
-            self.site = np.where(m.group(), -1, self.site)
+        self._park(m.group(), ident, count, block, aligned)
         self.release()
         return None
 
@@ -100,25 +102,46 @@ class Barriers:
         uniform = len(ident) == 1 and len(count) == 1
         return uniform and int(count[0]) in (WHOLE, self.machine.threads)
 
-    def _park(self, lanes: Bool, ident: Numbers, count: Numbers, block: int) -> None:
+    def _park(
+        self, lanes: Bool, ident: Numbers, count: Numbers, block: int, aligned: bool = True
+    ) -> None:
         self.ident = np.where(lanes, ident, self.ident)
         self.count = np.where(lanes, count, self.count)
         self.block[lanes] = block
-        self.place[lanes] = self.site[lanes] = self.machine.at
+        self.place[lanes] = self.machine.at
+        self.site[lanes] = self.machine.at if aligned else -1
         self.waiting = True
 
-    def arrive(self, ident: Numbers, count: Numbers) -> None:
-        """`bar.arrive`: the group's warps arrive and go on."""
+    def arrive(self, ident: Numbers, count: Numbers, block: int, aligned: bool) -> int | None:
+        """`bar.arrive`: the group's warps arrive and go on at `block`.
+
+        Lanes whose warp is not there as a whole wait for the others of it.
+        """
         m = self.machine
         self._check(ident, count)
+        if m.convergence.open and aligned:
+            m.convergence.come()
         group = m.group()
-        warps = group.reshape(-1, 32).any(1)
-        if (warps & (m.alive & ~group).reshape(-1, 32).any(1)).any():
-            raise Unsupported("convergence", "a part of a warp arrives at a barrier")
+        torn = (m.alive & ~group).reshape(-1, 32).any(1)
+        early = group & np.repeat(torn, 32)
+        if early.any():
+            self._park(early, ident, count, block, aligned)
+            self.passing = self.passing | early
+        self._arrived(group & ~early, ident, count)
+        self.release()
+        self._restart()
+        if not early.any():
+            return block
+        m.send(block, group & ~early)
+        return None
+
+    def _arrived(self, lanes: Bool, ident: Numbers, count: Numbers) -> None:
+        """These lanes, of whole warps, arrive at barriers."""
+        m = self.machine
         ids = np.broadcast_to(ident, (m.lanes,))
         counts = np.broadcast_to(count, (m.lanes,))
-        for one in np.unique(ids[group]):
-            at = (ids == one) & group
+        for one in np.unique(ids[lanes]):
+            at = (ids == one) & lanes
             here = at.reshape(-1, 32).any(1).reshape(len(m.ctas), -1).sum(1)
             wanted = np.where(at, counts, 0).reshape(len(m.ctas), -1).max(1)
             before, given = self.arrived.get(int(one), (np.zeros_like(here), wanted))
@@ -127,11 +150,32 @@ class Barriers:
             self.arrived[int(one)] = (before + here, np.maximum(given, wanted))
             if m.races is not None:
                 m.races.arrived(int(one), at)
-        self.release()
+
+    def _restart(self) -> None:
+        """A barrier that is full though nobody waits starts again."""
         for one, (arrived, wanted) in list(self.arrived.items()):
-            # nobody waits: a full barrier starts again
             left = np.where((wanted > 0) & (arrived * 32 >= wanted), 0, arrived)
             self._keep(one, left, wanted)
+
+    def _pass_on(self) -> bool:
+        """Lanes that arrive and wait for their warp go on, once all of it that lives is there."""
+        m, at = self.machine, self.machine.at
+        here = (self.passing & (self.ident != NONE)).reshape(-1, 32)
+        whole = here.any(1) & (here | ~m.alive.reshape(-1, 32)).all(1) & self._agree(here)
+        idents = self.ident.reshape(-1, 32)
+        whole &= (~here | (idents == np.where(here, idents, NONE).max(1)[:, None])).all(1)
+        going = here.reshape(-1) & np.repeat(whole, 32)
+        # a warp arrives once, with the last instruction that its lanes came to
+        places = np.repeat(np.where(here, self.place.reshape(-1, 32), -1).max(1), 32)
+        for place in np.unique(places[going]):
+            m.at = int(place)
+            self._arrived(going & (places == place), self.ident, self.count)
+        m.at = at
+        for block in np.unique(self.block[going]):
+            m.send(int(block), going & (self.block == block))
+        self.passing = self.passing & ~going
+        self._leave(going)
+        return bool(going.any())
 
     def _keep(self, one: int, arrived: Numbers, wanted: Numbers) -> None:
         if arrived.any():
@@ -174,11 +218,14 @@ class Barriers:
         """Send on every lane whose barrier is complete; True if there was one."""
         if not self.waiting:
             return False
+        passed = bool(self.passing.any()) and self._pass_on()
         done = self._complete()
         for block in np.unique(self.block[done]):
             self.machine.send(int(block), done & (self.block == block))
         self._leave(done)
-        return bool(done.any())
+        if passed:
+            self._restart()
+        return bool(done.any()) or passed
 
     def _complete(self) -> Bool:
         done = np.zeros(self.machine.lanes, bool)
@@ -192,7 +239,7 @@ class Barriers:
         m = self.machine
         ctas = len(m.ctas)
         alive = m.alive.reshape(-1, 32)
-        here = (self.ident == one).reshape(-1, 32)
+        here = ((self.ident == one) & ~self.passing).reshape(-1, 32)
         warps = here.any(1) & (here | ~alive).all(1) & self._agree(here)
         live = alive.any(1).reshape(ctas, -1)
         whole = warps.reshape(ctas, -1)
@@ -247,6 +294,11 @@ class Barriers:
         """The lanes that wait."""
         return np.asarray(self.ident != NONE)
 
+    @property
+    def waits_aligned(self) -> Bool:
+        """The lanes that wait at an aligned barrier of the CTA."""
+        return np.asarray((self.ident >= 0) & (self.site >= 0))
+
     def deadlock(self) -> None:
         """Nothing can run: whoever still waits waits for ever."""
         m = self.machine
@@ -255,6 +307,7 @@ class Barriers:
         idents = self.ident.reshape(-1, 32)
         apart = ~self._agree(waits) | (waits & (idents == WARP_BARRIER)).any(1)
         apart |= (waits & (idents != np.where(waits, idents, NONE).max(1)[:, None])).any(1)
+        apart |= (self.passing & stuck).reshape(-1, 32).any(1)
         divergent = np.repeat(apart, 32)
         for place in np.unique(self.place[stuck]):
             lanes = stuck & (self.place == place)
@@ -269,7 +322,7 @@ class Barriers:
         m = self.machine
         lane = int(lanes.argmax())
         here = int(lanes.reshape(len(m.ctas), -1)[lane // m.threads].sum())
-        if self.ident[lane] == WARP_BARRIER:
+        if self.ident[lane] == WARP_BARRIER or self.passing[lane]:
             return f"{here} threads of the CTA wait for lanes of their warp that can't come"
         wanted = int(self.count[lane])
         threads = "all threads" if wanted == WHOLE else f"{wanted} threads"

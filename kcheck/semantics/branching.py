@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kcheck.ptx_frontend.flow import EXIT, ControlFlow
+from kcheck.ptx_frontend.flow import EXIT
 from kcheck.ptx_frontend.tree import Instr, type_bytes
 from kcheck.semantics.selection import select, stored, within
 from kcheck.semantics.values import Bool, Pred, Unsupported
@@ -127,7 +127,7 @@ class Branching:
 
     def __init__(self, decoder: Decoder) -> None:
         self.decoder = decoder
-        self.flow = ControlFlow(decoder.kernel)
+        self.flow = decoder.machine.control
         self.within: Counter[int] = Counter()
         self.plans: dict[int, tuple[int, list[tuple[int, int, bool]]]] = {}
 
@@ -136,16 +136,29 @@ class Branching:
         whether they are read later. Raises Unsupported.
         """
         if block not in self.plans:
-            region = self.flow.region(block)
+            region = self.flow.region(self.whole(block))
             if region is None:
                 raise Unsupported("branch", "the ways from a branch on a tensor value never meet")
+            join = EXIT if region.join == EXIT else self.first(region.join)
             registers = self.decoder.kernel.registers
             slots = [
                 (self.decoder.known_slot(name), type_bytes(registers[name]), name in region.live)
                 for name in sorted(region.written & registers.keys())
             ]
-            self.plans[block] = region.join, [s for s in slots if s[0] >= 0]
+            self.plans[block] = join, [s for s in slots if s[0] >= 0]
         return self.plans[block]
+
+    def whole(self, block: int) -> int:
+        """The block of the kernel that ends where a block of the machine ends, which may be a part
+        of it (`Plan.blocks`).
+        """
+        end = self.decoder.machine.blocks[block].end
+        return next(i for i, b in enumerate(self.decoder.kernel.blocks) if b.end == end)
+
+    def first(self, block: int) -> int:
+        """The block of the machine that starts where a block of the kernel starts."""
+        start = self.decoder.kernel.blocks[block].start
+        return next(i for i, b in enumerate(self.decoder.machine.blocks) if b.start == start)
 
     def branch(self, m: Machine, block: int, p: Pred, yes: int, no: int) -> Outcome:
         """The group at the end of a block goes to `yes` where p holds, else to `no`.

@@ -12,7 +12,6 @@ from kcheck.semantics.integer_builders import INTEGER_BUILDERS
 from kcheck.semantics.integer_mma import mma
 from kcheck.semantics.memory_builders import MEMORY_BUILDERS
 from kcheck.semantics.move_builders import MOVE_BUILDERS
-from kcheck.semantics.sync_builders import SYNC_BUILDERS
 from kcheck.semantics.warp_builders import WARP_BUILDERS
 
 BUILDERS: dict[str, Builder] = {
@@ -25,6 +24,5 @@ BUILDERS: dict[str, Builder] = {
     **COLLECTIVE_BUILDERS,
     **COPY_BUILDERS,
     **WARP_BUILDERS,
-    **SYNC_BUILDERS,
     "mma.int": mma,
 }

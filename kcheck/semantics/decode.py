@@ -30,10 +30,13 @@ from kcheck.ptx_frontend.tree import (
 )
 from kcheck.semantics import special
 from kcheck.semantics.branching import Branching, only_computes
+from kcheck.semantics.cas_updates import going_on
 from kcheck.semantics.codec import literal_bits
+from kcheck.semantics.extremes import in_arms, in_run, sign_test
 from kcheck.semantics.gates import gate, judged
 from kcheck.semantics.machine import Block, Machine, Outcome, Program, Step
 from kcheck.semantics.pointers import keep_bits
+from kcheck.semantics.sign_pairs import END, Arms, SignPairs, sign_pairs
 from kcheck.semantics.values import FMT_BYTES, UNSIGNED, Int, Pred, Unsupported
 
 Builder = Callable[["Decoder", Instr, dict[str, str]], Step]
@@ -43,7 +46,7 @@ GuardBuilder = Callable[["Decoder", Instr, Step], Guarded]
 # what ends a block: says which block is next, or where the lanes go
 End = Callable[[Machine], Outcome]
 # instructions that end a block without being branches
-_BARRIERS = ("bar.sync", "bar.warp", "bar.red")
+_BARRIERS = ("bar.sync", "bar.arrive", "bar.warp", "bar.red")
 _EXITS = ("ret", "exit", "trap")
 
 
@@ -63,6 +66,8 @@ class Decoder:
         # the instruction that is decoded
         self.at = 0
         self.branching = Branching(self)
+        # in true formats a float is its bits: no pair is anything else than its atomics
+        self.pairs = sign_pairs(self.kernel) if machine.arithmetic is None else SignPairs()
 
     def _new(self, key: Any, value: Any) -> int:
         slot = self._slots.get(key)
@@ -195,6 +200,17 @@ def step(decoder: Decoder, instr: Instr) -> Step:
 def _step_at(decoder: Decoder, at: int) -> Step:
     decoder.at = at
     run = step(decoder, decoder.kernel.code[at])
+    pairs, choosing = decoder.pairs, decoder.machine.plan.choosing
+    if at in choosing:
+        return going_on(decoder, decoder.kernel.code[at], *choosing[at])
+    if at in pairs.signs:
+        return sign_test(decoder, at, pairs.signs[at], run)
+    if at in pairs.runs:
+        atomics = sorted(half.at for pair in pairs.runs[at] for half in pair)
+        steps = [(pc, step(decoder, decoder.kernel.code[pc])) for pc in atomics]
+        return in_run(decoder, pairs.runs[at], steps)
+    if at in pairs.members or at in decoder.machine.plan.idle:
+        return lambda m: None  # done with another one
     return judged(decoder, at, run) if at in decoder.machine.plan.compares else run
 
 
@@ -276,6 +292,10 @@ def _block(decoder: Decoder, index: int) -> Block:
     if name == "bra":
         assert isinstance(last.operands[0], Target)
         stop, end = stop - 1, _branch(decoder, last, index, starts[last.operands[0].index], follow)
+        arms = decoder.pairs.branches.get(stop)
+        if arms is not None and (arms.join == END or arms.join in starts):
+            join = EXIT if arms.join == END else starts[arms.join]
+            end = _pair_or(decoder, arms, last.guard, join, end)
     elif name == "brx.idx":
         jump = partial(_indexed, decoder, last, starts)
         stop, end = stop - 1, _where_guarded(decoder, last, follow, jump)
@@ -283,7 +303,7 @@ def _block(decoder: Decoder, index: int) -> Block:
         stop, end = stop - 1, _exit(decoder, last, name, index, follow)
     elif name in _BARRIERS:
         arrive = partial(_arrival, decoder, last, name, follow)
-        stop, end = stop - 1, _where_guarded(decoder, last, follow, arrive)
+        stop, end = stop - 1, _where_guarded(decoder, last, follow, arrive, index)
     steps = [(at, _step_at(decoder, at)) for at in range(block.start, stop)]
     inside = range(block.start, block.end)
     barred = next((at for at in inside if not only_computes(kernel.code[at])), -1)
@@ -334,6 +354,17 @@ def _branch(decoder: Decoder, instr: Instr, block: int, target: int, follow: int
     return end
 
 
+def _pair_or(decoder: Decoder, arms: Arms, guard: Guard | None, join: int, end: End) -> End:
+    """A branch whose arms are the halves of a float maximum or minimum."""
+    assert guard is not None
+    maps = [(at, step(decoder, decoder.kernel.code[at])) for at in arms.maps]
+    try:
+        at_once = in_arms(decoder, arms, guard, maps)
+    except Unsupported:
+        return end
+    return lambda m: join if at_once(m) else end(m)
+
+
 def _indexed(decoder: Decoder, instr: Instr, starts: Mapping[int, int]) -> End:
     """brx.idx: each lane goes to the target of its index (PTX ISA 9.7.12); raises Unsupported."""
     index, table = instr.operands
@@ -381,10 +412,13 @@ def defined(m: Machine, slots: list[int], reason: str) -> list[Any]:
     return numbers
 
 
-def _where_guarded(decoder: Decoder, instr: Instr, follow: int, build: Callable[[], End]) -> End:
+def _where_guarded(
+    decoder: Decoder, instr: Instr, follow: int, build: Callable[[], End], barrier: int = -1
+) -> End:
     """What ends a block, where its guard holds; the other lanes go to block `follow`.
 
-    What `build` raises is raised when the instruction is reached.
+    `barrier`: the block, if a barrier ends it. What `build` raises is raised when the instruction
+    is reached.
     """
     guard = _guard(decoder, instr.guard)
     try:
@@ -402,13 +436,14 @@ def _where_guarded(decoder: Decoder, instr: Instr, follow: int, build: Callable[
     def end(m: Machine) -> Outcome:
         group = m.group()
         here = np.broadcast_to(guard(m), group.shape) & group
-        m.send(follow, group & ~here)
+        ways = [(follow, group & ~here)]
         if here.any():
+            if barrier >= 0:
+                m.convergence.guarded(barrier, here, group & ~here)
             m.enter(here)
             outcome = action(m)
-            for block, lanes in outcome if isinstance(outcome, list) else [(outcome, m.group())]:
-                m.send(block, lanes)
-        return []
+            ways += outcome if isinstance(outcome, list) else [(outcome, m.group())]
+        return [(block, lanes) for block, lanes in ways if lanes.any()]
 
     return end
 
@@ -430,11 +465,14 @@ def _arrival(decoder: Decoder, instr: Instr, name: str, follow: int) -> End:
             return []
         if name == "bar.warp":
             passed = m.barriers.warp(numbers[0], follow)
+        elif name == "bar.arrive":
+            ident, count = (n.astype(np.int64) for n in numbers)
+            passed = m.barriers.arrive(ident, count, follow, aligned)
         else:
-            ident, *count = (n.astype(np.int64) for n in numbers)
+            ident, *counts = (n.astype(np.int64) for n in numbers)
             if vote is not None:
                 vote(m)
-            passed = m.barriers.sync(ident, count[0] if count else None, follow, aligned)
+            passed = m.barriers.sync(ident, counts[0] if counts else None, follow, aligned)
         return [] if passed is None else passed
 
     return arrive

@@ -46,7 +46,8 @@ class Refused(Exception):
 class Execution:
     """What a run leaves: the memory of each tensor, the faults, and figures.
 
-    `ctas`: numbers of the CTAs that ran. `values`: instructions times lanes. `doubt`: why it does
+    `ctas`: numbers of the CTAs that ran. `values`: instructions times lanes. `extremes`: integer
+    atomics that were executed as maxima or minima of floats. `doubt`: why it does
     not stand for every schedule, so that nothing but the defects which it shows counts.
     """
 
@@ -61,6 +62,7 @@ class Execution:
     origins: dict[int, int]
     races: list[Race]
     same_value: dict[int, int]
+    extremes: frozenset[int] = frozenset()
     doubt: Refused | None = None
 
     def tensor(self, name: str) -> Tensor:
@@ -180,5 +182,6 @@ def execute(
         machine.reals.origins,
         [] if machine.races is None or not races else list(machine.races.found.values()),
         {} if machine.races is None or not races else machine.races.same_value,
+        frozenset(machine.extremes),
         _doubt(machine),
     )

@@ -15,14 +15,8 @@ from kcheck.ptx_frontend.forms import match
 from kcheck.ptx_frontend.tree import Instr, Pair
 from kcheck.semantics import integer_mma, integers
 from kcheck.semantics.access import Place, address
-from kcheck.semantics.atomic_builders import (
-    ATOMIC_BUILDERS,
-    atomic_code,
-    cas_update,
-    places,
-    unstable,
-    untracked,
-)
+from kcheck.semantics.atomic_builders import ATOMIC_BUILDERS, cas_chosen, cas_update, unstable
+from kcheck.semantics.cas_choices import Choice
 from kcheck.semantics.collective_builders import COLLECTIVE_BUILDERS
 from kcheck.semantics.copy_builders import COPY_BUILDERS
 from kcheck.semantics.decode import Builder, Decoder, put
@@ -38,8 +32,8 @@ from kcheck.semantics.memory_builders import MEMORY_BUILDERS
 from kcheck.semantics.move_builders import MOVE_BUILDERS, type_size
 from kcheck.semantics.predicates import as_number
 from kcheck.semantics.selection import choose, select
-from kcheck.semantics.sync_builders import SYNC_BUILDERS
 from kcheck.semantics.units import undefined
+from kcheck.semantics.updates import atomic_code, places, untracked
 from kcheck.semantics.values import FMT_BYTES, Array, Int, Pred, Unsupported, either
 from kcheck.semantics.warp_builders import WARP_BUILDERS
 
@@ -254,19 +248,39 @@ def _atomic_add(d: Decoder, instr: Instr, slots: Slots) -> Step:
 
 
 def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
-    loop = d.machine.plan.cas.get(d.at)
+    loop, choice = d.machine.plan.cas.get(d.at), d.machine.plan.choices.get(d.at)
+    if choice is not None:
+        return _chosen(d, instr, slots, choice)
     if loop is None:
         return ATOMIC_BUILDERS["atom.cas"](d, instr, slots)
-    found = match(loop.core.opcode)
+    if (loop.part and not loop.fmt.endswith("x2")) or len(loop.operands) > 1:
+        raise Unsupported("spin", "a loop changes a part of its cell, or adds a product")
+    core = d.kernel.code[loop.core]
+    found = match(core.opcode)
     assert found is not None
-    size, operand = FMT_BYTES[loop.fmt], d.integer(loop.operand, FMT_BYTES[loop.fmt])
-    apply = in_turn(_rule(d, loop.core, loop.operation, loop.fmt, found.slots))
+    size, fmt = loop.width, loop.fmt.removesuffix("x2")
+    rule = _rule(d, core, loop.operation, fmt, found.slots)
+    apply = in_turn(rule if fmt == loop.fmt else _halves(rule))
+    operand = (
+        d.real(loop.operands[0], fmt) if fmt == loop.fmt else d.integer(loop.operands[0], size)
+    )
 
     def add(m: Machine, place: Place) -> None:
         number = m.integer(m.regs[operand], size)
         place.region.memory.update(place.cell, size, number, place.mask, apply, False)
 
     return cas_update(d, instr, slots, loop, add)
+
+
+def _chosen(d: Decoder, instr: Instr, slots: Slots, choice: Choice) -> Step:
+    apply = in_turn(_rule(d, instr, choice.operation, choice.fmt, {}))
+    slot, size = d.reg(choice.operand), FMT_BYTES[choice.fmt]
+
+    def choose(m: Machine, place: Place) -> None:
+        number = m.integer(m.regs[slot], size)
+        place.region.memory.update(place.cell, size, number, place.mask, apply, False)
+
+    return cas_chosen(d, instr, slots, choice, choose)
 
 
 _OPERATIONS = (
@@ -286,7 +300,6 @@ TRUE_FORMATS: dict[str, Builder] = {
     **MEMORY_BUILDERS,
     **COLLECTIVE_BUILDERS,
     **COPY_BUILDERS,
-    **SYNC_BUILDERS,
     **_SHARED,
     **{f"float.{op}": _operation(op) for op in _OPERATIONS},
     **{f"half.{op}": _operation(op) for op in _HALF},

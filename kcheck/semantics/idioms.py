@@ -17,14 +17,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kcheck.ptx_frontend.kernel import Kernel
-from kcheck.ptx_frontend.tree import Instr
+from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Operand, Reg, type_bytes
+from kcheck.semantics.cas_choices import Choice, cas_choice
 from kcheck.semantics.flow import ATOMICS, EFFECTS, Flow, Use
 from kcheck.semantics.peeled import peeled_rounds
 
 # forms that a loop may hold which waits for a value
 _HARMLESS = frozenset({"ld", "fence", "nanosleep", "bar.red", "bra", "prefetch"})
-# operations of a CAS loop; others may only move bits
-_CORES = frozenset(f"{kind}.{op}" for kind in ("float", "half") for op in ("add", "max", "min"))
+# operations of a CAS loop, of which a fma adds a product; others may only move bits
+CORES = {
+    f"{kind}.{op}": operation
+    for kind in ("float", "half")
+    for op, operation in {"add": "add", "max": "max", "min": "min", "fma": "add"}.items()
+}
 _MOVES = frozenset(
     {"mov", "selp", "cvt.float", "cvt.int", "cvt.half2", "int.setp"}
     | {"bit.prmt", "bit.and", "bit.or", "bit.shl", "bit.shr", "int.bfe", "int.bfi"}
@@ -38,7 +43,7 @@ class Idiom:
 
     `loop`: the instructions of a `wait` loop, `load` the load in it, `peeled` the rounds that
     stand before it. `compares`: the setp of a `ticket`. `operation`: of a `cas` or its `seed`,
-    like `add.f32`.
+    like `add.f32`; `choice`: the loop puts a value there only if it is larger, or smaller.
     """
 
     name: str
@@ -47,6 +52,7 @@ class Idiom:
     peeled: frozenset[int] = frozenset()
     compares: frozenset[int] = frozenset()
     operation: str = ""
+    choice: Choice | None = None
 
 
 class Idioms:
@@ -55,13 +61,16 @@ class Idioms:
     def __init__(self, kernel: Kernel) -> None:
         self.flow = Flow(kernel)
         self.found: dict[int, Idiom] = {}
-        for finder in (self._wait, self._cas, self._ticket, self._aggregate):
+        for finder in (self._wait, self._cas, self._choice, self._ticket, self._aggregate):
             for pc, instr in enumerate(kernel.code):
                 idiom = None if pc in self.found else finder(pc, instr)
                 if idiom is not None:
                     self.found[pc] = idiom
         for pc, idiom in list(self.found.items()):
-            if idiom.name == "cas":
+            if idiom.choice is not None:
+                seed = Idiom("seed", operation=idiom.operation)
+                self.found.update(dict.fromkeys(idiom.choice.seeds, seed))
+            elif idiom.name == "cas":
                 self._seeds(pc, idiom)
             elif idiom.name == "wait":
                 self._first_loads(pc, idiom)
@@ -116,12 +125,23 @@ class Idioms:
             return None
         new = [n for n, roles in flow.uses[pc].items() if "b" in roles]
         slice_ = flow.sources(new, loop) - {pc}
-        cores = [at for at in slice_ if flow.names[at] in _CORES]
-        others = {flow.names[at] for at in slice_} - _CORES
+        cores = [at for at in slice_ if flow.names[at] in CORES]
+        others = {flow.names[at] for at in slice_} - CORES.keys()
         if len(cores) != 1 or not others <= _MOVES:
             return None
-        opcode = flow.code[cores[0]].opcode
-        return Idiom("cas", loop, operation=operation(opcode[0], opcode[-1]))
+        core = flow.code[cores[0]]
+        if len(core.operands) > 3 and not all(fixed(flow, op, loop) for op in core.operands[1:3]):
+            return None
+        fmt = core.opcode[-1].removesuffix("x2")
+        part = type_bytes(fmt) != type_bytes(instr.opcode[-1]) or "cvt.float" in others
+        cell = f".{instr.opcode[-1]}" if part else ""
+        return Idiom("cas", loop, operation=f"{CORES[flow.names[cores[0]]]}.{fmt}{cell}")
+
+    def _choice(self, pc: int, instr: Instr) -> Idiom | None:
+        choice = cas_choice(self.flow, pc) if self.flow.names[pc] == "atom.cas" else None
+        if choice is None:
+            return None
+        return Idiom("cas", operation=operation(choice.operation, choice.fmt), choice=choice)
 
     def _ends_in(self, pc: int, cas: int, loop: frozenset[int]) -> bool:
         """Is a value only given to a CAS and compared with what it gives back, in its loop?"""
@@ -186,6 +206,21 @@ class Idioms:
             if use.role not in ("guard", "mask") and not operand:
                 return None
         return Idiom("aggregate")
+
+
+def fixed(flow: Flow, op: Operand, loop: frozenset[int]) -> bool:
+    """Is an operand the same in every round of a loop: a number, or not written in it?"""
+    if not isinstance(op, Reg):
+        return True
+    makers = [at for at in loop if op.name in flow.defs[at]]
+    return not makers or (len(makers) == 1 and constant_of(flow, makers[0]) is not None)
+
+
+def constant_of(flow: Flow, at: int) -> Imm | Flt | None:
+    """The number that an instruction moves to a register, if it does nothing else."""
+    instr = flow.code[at]
+    source = instr.operands[-1] if flow.names[at] == "mov" and instr.guard is None else None
+    return source if isinstance(source, (Imm, Flt)) else None
 
 
 def operation(op: str, kind: str) -> str:

@@ -18,15 +18,18 @@ from kcheck import limits
 from kcheck.canon.domain import Arithmetic
 from kcheck.canon.real import Reals
 from kcheck.launch import Launch, unflatten
+from kcheck.ptx_frontend.flow import ControlFlow
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.barriers import Barriers
 from kcheck.semantics.branching import Arms, enter_block
 from kcheck.semantics.codec import Codec
+from kcheck.semantics.convergence import Convergence
 from kcheck.semantics.convert import Conversions
 from kcheck.semantics.flags import Flags
 from kcheck.semantics.plan import plan_of
 from kcheck.semantics.races import Races
 from kcheck.semantics.regions import Regions
+from kcheck.semantics.rejoins import idle_blocks
 from kcheck.semantics.special import special
 from kcheck.semantics.tickets import Tickets
 from kcheck.semantics.values import Bool
@@ -126,6 +129,11 @@ class Machine(Conversions):
         self.program = Program([], [])
         self.plan = plan_of(kernel)
         self.blocks = self.plan.blocks(kernel)
+        self.control = ControlFlow(kernel)
+        self.convergence = Convergence(self)
+        # blocks where lanes have nothing left to do: they exit at once
+        starts = {kernel.blocks[i].start for i in idle_blocks(kernel)}
+        self.idle = frozenset(i for i, block in enumerate(self.blocks) if block.start in starts)
         # who waits for whom through memory hangs on who knows of what: the monitor keeps that
         self.races = Races(self) if races or self.plan.grid else None
         self.flags: Flags | None = None
@@ -135,6 +143,8 @@ class Machine(Conversions):
         self.doubt: tuple[str, int] | None = None
         # the CTAs run on as if each had drawn the last ticket
         self.tail = False
+        # integer atomics that were executed as maxima or minima of floats
+        self.extremes: set[int] = set()
         # lanes that came to an instruction that a loop waits by
         self.came: dict[int, Bool] = {}
         self.lanes = 0
@@ -170,6 +180,7 @@ class Machine(Conversions):
         self.came = {}
         self.ready: dict[int, Bool] = {0: alive.copy()}
         self.barriers = Barriers(self)
+        self.convergence.open = []
         if self.races is not None:
             self.races.begin()
             if self.races.orders is not None:
@@ -217,6 +228,8 @@ class Machine(Conversions):
         while True:
             block = blocks[index]
             limits.check()
+            if self.convergence.open:
+                self.convergence.enter(index)
             if block.gate is not None:
                 mask = block.gate(self, self.group())
                 if not mask.any():
@@ -231,6 +244,7 @@ class Machine(Conversions):
                 step(self)
             outcome = block.end(self)
             if isinstance(outcome, list):
+                self.convergence.split(index, outcome)
                 for target, lanes in outcome:
                     self.send(target, lanes)
                 return
@@ -240,11 +254,11 @@ class Machine(Conversions):
             index = outcome
 
     def send(self, block: int, lanes: Bool) -> None:
-        """Let lanes go on at a block; past the last one (-1) they exit.
+        """Let lanes go on at a block; past the last one (-1), or with nothing to do, they exit.
 
         In an arm they wait there for the end of the other arm.
         """
-        if block < 0 and self.arms is None:
+        if self.arms is None and (block < 0 or block in self.idle):
             self.exit(lanes)
         elif lanes.any():
             there = self.ready.get(block)

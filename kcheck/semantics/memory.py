@@ -355,6 +355,20 @@ class Memory:
             self.regions[start : start + cells] = self.regions[start]
         self.meta[start : start + cells] = code(BITS, self.granule)
 
+    def numbers(self, cell: Cells, size: int, fmt: str) -> Real[Any]:
+        """What cells hold, as reals of a format; raises Unsupported."""
+        held = self.load_bytes(cell, 0, size, None)
+        if isinstance(held, Real):
+            if held.fmt != fmt:
+                raise Unsupported("reinterpret", f"an atomic of {fmt} on {held.fmt}")
+            return held
+        if not isinstance(held, Int):
+            raise Unsupported("reinterpret", f"an atomic of {fmt} on two halves")
+        ids = self.codec.to_ids(held.a, fmt)
+        if held.u is not None:
+            ids = np.where(held.u, UNDEF, ids).astype(np.int32)
+        return self.reals.from_ids(ids)
+
     def add(self, cell: Cells, size: int, value: Real[Any], mask: Bool | None) -> None:
         """Atomically add reals of one format to cells; cells may repeat."""
         if mask is not None:
@@ -362,14 +376,7 @@ class Memory:
         if not len(cell):
             return
         value, fmt = written_lanes(self.reals, value, mask, len(cell)), value.fmt
-        old = self.load_bytes(cell, 0, size, None)
-        if not isinstance(old, Real):
-            ids = self.codec.to_ids(old.a, fmt)
-            if old.u is not None:
-                ids = np.where(old.u, UNDEF, ids).astype(np.int32)
-            old = self.reals.from_ids(ids)
-        elif old.fmt != fmt:
-            raise Unsupported("reinterpret", f"an atomic adds {fmt} to {old.fmt}")
+        old = self.numbers(cell, size, fmt)
         limit = MAGIC.get(fmt)
         if limit and (self.reals.large(old, limit) | self.reals.large(value, limit)).any():
             raise Unsupported("magic-rounding", "an atomic adds to, or of, a large constant")

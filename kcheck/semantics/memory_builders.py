@@ -23,6 +23,7 @@ from kcheck.semantics.selection import choose, stored
 from kcheck.semantics.strength import fence_of
 from kcheck.semantics.symbolic_integers import converted
 from kcheck.semantics.units import undefined
+from kcheck.semantics.updates import note_writers
 from kcheck.semantics.values import (
     FMT_BYTES,
     UNSIGNED,
@@ -92,7 +93,7 @@ def _special_ld(
 ) -> Step:
     """The load of a wait loop, or the one before a CAS loop, whose value means nothing."""
     size, seed = type_size(t), d.at in d.machine.plan.seeds
-    if len(dsts) != 1 or size not in (4, 8):
+    if len(dsts) != 1 or size not in ((2, 4, 8) if seed else (4, 8)):
         raise Unsupported("spin", "a loop waits for several values, or for a narrow one")
 
     def run(m: Machine) -> None:
@@ -274,18 +275,6 @@ def flag_store(m: Machine, place: Place, size: int, values: list[Any]) -> None:
         u = np.broadcast_to(False if values[0].u is None else values[0].u, (m.lanes,))
         numbers = [None if u[lane] else int(a[lane]) for lane, _ in found]
     m.flags.write(found, numbers)
-
-
-def note_writers(m: Machine, place: Place, nbytes: int) -> None:
-    """Remember the CTAs that write the watched cell."""
-    memory = place.region.memory
-    if memory.watched is None:
-        return
-    cells = max(nbytes // memory.granule, 1)
-    hit = (place.cell <= memory.watched) & (memory.watched < place.cell + cells)
-    hit = hit if place.mask is None else hit & place.mask
-    for lane in np.flatnonzero(hit):
-        memory.writers[int(m.ctas[m.cta_of[lane]])] = (m.at, m.thread(int(lane)))
 
 
 def _nothing(d: Decoder, instr: Instr, slots: Slots) -> Step:

@@ -96,6 +96,17 @@ class Told:
         )
 
 
+@dataclass(frozen=True)
+class Pledge:
+    """What lanes bring to a barrier: what they learned, what they knew at their last fences, by
+    scope, and what they read without acquire.
+    """
+
+    known: Clock | None
+    fences: dict[int, Clock | None]
+    told: Told
+
+
 class Orders:
     """What the lanes of a batch know of one another."""
 
@@ -297,21 +308,35 @@ class Orders:
 
     def meet(self, lanes: Ints) -> None:
         """Some lanes of one CTA met at a barrier; what they did themselves the clocks know."""
+        self.receive(lanes, self.pledge(lanes))
+
+    def pledge(self, lanes: Ints) -> Pledge | None:
+        """What lanes of one CTA know together, but for what they did themselves."""
         if not self.busy[self.cta(int(lanes[0]))]:
-            return
+            return None
         members = lanes.tolist()
-        known = union([self.learned.get(lane) for lane in members])
+        told = Told()
         for lane in members:
-            self.learn(lane, known)
-        for scope in self.fenced:
-            passed = self._fences(scope, lanes)
-            for lane in members if passed is not None else ():
-                assert passed is not None
-                self.fenced_learned[scope, lane] = passed
-        told = [self.pending[lane] for lane in members if lane in self.pending]
-        for lane in members if told else ():
-            for one in told:
-                self.pending[lane] = self.pending.get(lane, Told()).plus(one)
+            told = told.plus(self.pending.get(lane, Told()))
+        return Pledge(
+            union([self.learned.get(lane) for lane in members]),
+            {scope: self._fences(scope, lanes) for scope in self.fenced},
+            told,
+        )
+
+    def receive(self, lanes: Ints, pledge: Pledge | None) -> None:
+        """Lanes of one CTA get to know what others pledged."""
+        for lane in lanes.tolist() if pledge is not None else ():
+            assert pledge is not None
+            self.learn(lane, pledge.known)
+            for scope, passed in pledge.fences.items():
+                if passed is not None:
+                    known = union([self.fenced_learned.get((scope, lane)), passed])
+                    assert known is not None
+                    self.fenced_learned[scope, lane] = known
+            if pledge.told.wide is not None or pledge.told.near:
+                self.pending[lane] = self.pending.get(lane, Told()).plus(pledge.told)
+                self.busy[self.cta(lane)] = True
 
 
 def _knows(clock: Clock, other: Ints, ctas: Ints, times: Ints, stayed: Bool) -> Bool:

@@ -8,6 +8,7 @@ from functools import cached_property
 from kcheck.ptx_frontend.kernel import BasicBlock, Kernel
 from kcheck.ptx_frontend.tree import Instr, Target
 from kcheck.semantics.aggregates import is_aggregate
+from kcheck.semantics.cas_choices import Choice
 from kcheck.semantics.cas_loops import CasLoop, cas_loop
 from kcheck.semantics.flow import ATOMICS, Flow
 from kcheck.semantics.idioms import Idioms
@@ -26,7 +27,8 @@ class Plan:
 
     `waits`: loads of wait loops. `arrivals`: atomics whose old value only such a loop compares.
     `tickets`: atomics with the comparisons of their old values. `cas`: compare-and-swaps that
-    update by an operation; `seeds`: the loads before these. `aggregates`: `activemask`s that only
+    update by an operation, `choices`: that put a value there if it is larger, or smaller; `seeds`:
+    the loads before these. `aggregates`: `activemask`s that only
     gather an update. `spins`: loads and atomics that other loops wait by; `hopeless`: those that
     are refused even where the loop ends at once. `polls`: other strong loads that decide a branch.
     """
@@ -37,6 +39,7 @@ class Plan:
     arrivals: frozenset[int] = frozenset()
     tickets: dict[int, frozenset[int]] = field(default_factory=dict[int, "frozenset[int]"])
     cas: dict[int, CasLoop] = field(default_factory=dict[int, CasLoop])
+    choices: dict[int, Choice] = field(default_factory=dict[int, Choice])
     seeds: frozenset[int] = frozenset()
     aggregates: frozenset[int] = frozenset()
     spins: frozenset[int] = frozenset()
@@ -52,6 +55,18 @@ class Plan:
     def compares(self) -> dict[int, int]:
         """Comparison of a ticket -> the atomic."""
         return {at: pc for pc, compares in self.tickets.items() for at in compares}
+
+    @cached_property
+    def choosing(self) -> dict[int, tuple[str, bool]]:
+        """Comparisons of `choices`: the register that was seen, and what lets the loop go on."""
+        return {
+            at: test for choice in self.choices.values() for at, test in choice.compares.items()
+        }
+
+    @cached_property
+    def idle(self) -> frozenset[int]:
+        """Instructions of CAS loops that only prepare the update."""
+        return frozenset[int]().union(*(loop.idle for loop in self.cas.values()))
 
     def blocks(self, kernel: Kernel) -> list[BasicBlock]:
         """The kernel's blocks, split before loads of wait loops and after tickets."""
@@ -89,9 +104,10 @@ def plan_of(kernel: Kernel) -> Plan:
         and sum(other in idioms.found[pc].loop for other in loops) == 1
         and (pc in loop.loop or not loop.seen)
     }
+    choices = {pc: i.choice for pc, i in idioms.found.items() if i.choice is not None}
     cas = {pc: cas_loop(flow, pc, idioms.found[pc]) for pc in named.get("cas", ())}
     updates = {pc: loop for pc, loop in cas.items() if loop is not None}
-    known = {*waits, *updates, *named.get("ticket", ())}
+    known = {*waits, *updates, *choices, *named.get("ticket", ())}
     spins = {pc for pc, body in tight.items() if pc not in known and _spins(flow, pc, body)}
     unclear = loops.keys() - waits.keys()
     atomics = {pc for pc in spins if flow.names[pc] in ATOMICS}
@@ -102,7 +118,9 @@ def plan_of(kernel: Kernel) -> Plan:
         frozenset(pc for pc in named.get("arrival", ()) if _only_flips(flow, pc, waits)),
         {pc: idioms.found[pc].compares for pc in named.get("ticket", ())},
         updates,
-        frozenset(pc for pc in named.get("seed", ()) if _is_seed(flow, pc, updates)),
+        choices,
+        frozenset(pc for pc in named.get("seed", ()) if _is_seed(flow, pc, updates))
+        | frozenset(pc for choice in choices.values() for pc in choice.seeds),
         frozenset(pc for pc in named.get("aggregate", ()) if is_aggregate(flow, pc)),
         frozenset(spins | unclear),
         frozenset(atomics | unclear),

@@ -20,7 +20,7 @@ from kcheck.semantics.clocks import Clocks
 from kcheck.semantics.copies import Copies
 from kcheck.semantics.generations import Generations
 from kcheck.semantics.grid_races import GridRaces
-from kcheck.semantics.orders import WIDE, Orders
+from kcheck.semantics.orders import WIDE, Orders, Pledge
 from kcheck.semantics.race_reports import READ, WRITE, Reports
 from kcheck.semantics.regions import Region
 from kcheck.semantics.shadow import CTA_SHIFT, EPOCH_SHIFT, MANY, Shadow
@@ -72,6 +72,7 @@ class Races(Reports):
         self.copies = Copies(self)
         # (CTA of the batch, barrier) -> what `bar.arrive` released to it
         self.pledged: dict[tuple[int, int], Array] = {}
+        self.promised: dict[tuple[int, int], list[Pledge | None]] = {}
         self.generations = Generations(self)
         self._renew()
 
@@ -143,6 +144,8 @@ class Races(Reports):
             row = self.clocks.release(members)
             known = self.pledged.get((cta, ident))
             self.pledged[cta, ident] = row if known is None else np.maximum(known, row)
+            if self.orders is not None:
+                self.promised.setdefault((cta, ident), []).append(self.orders.pledge(members))
 
     def passed(self, ident: int, lanes: Bool) -> None:
         """These lanes go on after waiting at a barrier, together with all that arrived there."""
@@ -153,6 +156,9 @@ class Races(Reports):
         pledged = {}
         for cta, members in self._by_cta(lanes):
             row = self.pledged.pop((cta, ident), None)
+            for promise in self.promised.pop((cta, ident), ()):
+                assert self.orders is not None
+                self.orders.receive(members, promise)
             if whole[cta]:
                 if row is not None:
                     pledged[cta] = row

@@ -581,6 +581,27 @@ xor.b32 r, i, 32; mov.u32 s, t; mad.lo.u32 s, r, 4, s;
 ld.shared.u32 v, [s]; // B
 E:
 """
+# warp 0 waits, and arrives at a barrier where warp 1 waits, which reads
+_BY_ARRIVAL = """
+setp.ne.u32 p, c, 0; @p bra C;
+st.global.u32 [x], 7; // A
+bar.sync 0;
+setp.ne.u32 p, i, 0; @p bra E;
+st.release.gpu.global.u32 [O+1000], 1;
+bra E;
+C:
+setp.ge.u32 p, i, 32; @p bra D;
+W:
+ld.acquire.gpu.global.u32 r, [O+1000];
+setp.ne.u32 q, r, 1;
+@q bra W;
+{meet}
+bra E;
+D:
+bar.sync 1, 64;
+ld.global.u32 v, [x-256]; // B
+E:
+"""
 # one lane waits, and a warp barrier lets the others of its warp know
 _BY_ONE_LANE = """
 setp.ne.u32 p, c, 0; @p bra C;
@@ -676,6 +697,9 @@ MESSAGES = [
            _BY_ONE_LANE.format(meet="bar.warp.sync -1;", back=256), ctas=2),
     Litmus("by a lane of each warp that tells nobody", _BY_ONE_LANE.format(meet="", back=256),
            (_LOST,), ctas=2),
+    Litmus("by an arrival", _BY_ARRIVAL.format(meet="bar.arrive 1, 64;"), ctas=2),
+    Litmus("by an arrival before it is known", _BY_ARRIVAL.replace("W:", "bar.arrive 1, 64;\nW:")
+           .format(meet=""), (_LOST,), ctas=2),
     Litmus("counted", _COUNTED.format(tell=_COUNT, until="ne", back=512), ctas=3),
     Litmus("counted, at least", _COUNTED.format(tell=_COUNT, until="lt", back=256), ctas=3),
     Litmus("counted by one without a release", _COUNTED.format(

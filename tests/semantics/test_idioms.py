@@ -240,7 +240,6 @@ def test_a_ticket_that_nobody_draws() -> None:
         # what a lane does hangs on a tensor value here
         ("compaction", "unsupported.predicated", "atom.global.add.u32"),
         ("aggregate", "unsupported.predicated", "activemask.b32"),
-        ("float_max", "unsupported.predicated", "atom.global.m"),
     ],
 )
 def test_refused(name: str, reason: str, place: str) -> None:
@@ -255,7 +254,8 @@ def test_refused(name: str, reason: str, place: str) -> None:
         # what the loop believed decides something else, too
         (("$L__BB5_1:", "setp.eq.s32 %p1, %r10, 1;@%p1 ret;\n$L__BB5_1:"), "race."),
         (("%f3, %f1, %f2;", "%f3, %f2, %f2;"), "unsupported."),
-        (("add.f32 \t%f3", "max.f32 \t%f3"), "unsupported.spin"),
+        (("add.f32 \t%f3", "max.f32 \t%f3"), "value.mismatch"),
+        (("add.f32 \t%f3", "sub.f32 \t%f3"), "unsupported.spin"),
         (("setp.ne.s32", "setp.lt.s32"), "unsupported.spin"),
         (("$L__BB5_1:", "mov.u32 %r8, 0;\n$L__BB5_1:\nadd.u32 %r8, %r8, 1;"), ""),
     ],
@@ -266,7 +266,7 @@ def test_other_cas_loops(edit: tuple[str, str], reason: str) -> None:
     if not reason:  # a count that nothing reads
         assert verdict.verdict == "proved"
         return
-    assert verdict.verdict == ("refuted" if reason.startswith("race") else "undecided")
+    assert verdict.verdict == ("undecided" if reason.startswith("unsupported") else "refuted")
     assert verdict.reason is not None
     assert verdict.reason.startswith(reason)
 
@@ -281,3 +281,36 @@ def test_a_grid_that_is_too_large() -> None:
     verdict = safe(entry("semaphore"), launch=under, seed=1)
     assert (verdict.verdict, verdict.reason) == ("undecided", "budget.memory")
     assert "8192 CTAs" in verdict.findings[0].message
+
+
+def test_a_branch_on_a_tensor_value_behind_a_ticket() -> None:
+    """The ticket splits a block in two: the branch's ways meet where they met before."""
+    text = """.version 9.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p_A, .param .u64 p_P, .param .u64 p_C, .param .u64 p_O)
+{
+.reg .b64 A, P, C, O, x; .reg .b32 c, r; .reg .f32 v; .reg .pred p, q;
+ld.param.u64 A, [p_A]; ld.param.u64 P, [p_P]; ld.param.u64 C, [p_C]; ld.param.u64 O, [p_O];
+mov.u32 c, %ctaid.x; mad.wide.u32 x, c, 4, A; ld.global.f32 v, [x];
+mad.wide.u32 x, c, 4, P; st.global.f32 [x], v; membar.gl;
+atom.global.inc.u32 r, [C], 1; setp.ne.u32 p, r, 1; @p ret;
+ld.global.f32 v, [P]; setp.gt.f32 q, v, 0f00000000; @q bra X;
+neg.f32 v, v; bra Y;
+X: add.f32 v, v, 0f3F800000;
+Y: add.f32 v, v, v; st.global.f32 [O], v;
+ret;
+}
+"""
+    alone = text.replace("atom.global.inc.u32 r, [C], 1;", "mov.u32 r, c;").replace("[P]", "[A]")
+    params = (
+        Tensor("A", "f32", (2,), "in"),
+        left("P", "f32", 2),
+        replace(left("C", "u32", 1), init="zero", compare=False),
+        left("O", "f32", 1),
+    )
+    under = Launch("k", (2, 1, 1), (1, 1, 1), params)
+    assert equivalent(alone, text, launch=under, seed=1).verdict == "proved"
+    wrong = text.replace("Y: add.f32 v, v, v;", "Y: add.f32 v, v, 0f40000000;")
+    verdict = equivalent(alone, wrong, launch=under, seed=1)
+    assert (verdict.verdict, verdict.reason) == ("refuted", "value.mismatch")

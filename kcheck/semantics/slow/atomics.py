@@ -79,19 +79,23 @@ def _integer(op: str, kind: str) -> Combine:
 def _float_bits(op: str, kind: str, old: Unit, new: Unit) -> Unit:
     """max.s32 with a number >= 0, and min.u32 with one < 0, is the float maximum; and so on."""
     number = new.number if isinstance(new, Real) else None
-    if number is None or not isinstance(old, (Real, int)) or kind_bits(kind) != 32:
+    if number is None or not isinstance(old, (Real, int, Undef)):
         raise Unsupported("reinterpret")
     name = float_operation(op, kind, new)
-    before = as_real(old, "f32", type(number))
-    if not name or isinstance(before, Undef):
+    before = as_real(old, f"f{kind_bits(kind)}", type(number))
+    if not name:
         raise Unsupported("reinterpret")
+    if isinstance(before, Undef):
+        return UNDEF
     largest = name == "max.bits"
-    return Real("f32", before.maximum(number) if largest else before.minimum(number))
+    return Real(
+        f"f{kind_bits(kind)}", before.maximum(number) if largest else before.minimum(number)
+    )
 
 
 def float_operation(op: str, kind: str, operand: Unit) -> str:
-    """`max.bits` or `min.bits` if an integer maximum or minimum is one of f32 bits, else ""."""
-    if kind not in ("s32", "u32") or op not in ("min", "max"):
+    """`max.bits` or `min.bits` if an integer maximum or minimum is one of float bits, else ""."""
+    if op not in ("min", "max"):
         return ""
     if isinstance(operand, Real):
         negative = (
@@ -100,10 +104,10 @@ def float_operation(op: str, kind: str, operand: Unit) -> str:
             else (operand.number.special < 0)
         )
     elif isinstance(operand, int):
-        negative = bool(operand >> 31 & 1)
+        negative = bool(operand >> kind_bits(kind) - 1 & 1)
     else:
         return ""
-    if negative == (kind == "u32"):
+    if negative == (kind[0] == "u"):
         largest = (op == "max") != negative
         return "max.bits" if largest else "min.bits"
     return ""

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kcheck.launch import FLOATS, Launch, Tensor
+from kcheck.ptx_frontend.flow import ControlFlow
 from kcheck.ptx_frontend.forms import match
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Instr, Pair
 from kcheck.semantics.flow import ATOMICS
 from kcheck.semantics.idioms import Idioms
+from kcheck.semantics.rejoins import rejoins
 from kcheck.semantics.slow import (  # noqa: F401  (they fill the table of handlers)
     access,
     atomics,
@@ -26,6 +28,7 @@ from kcheck.semantics.slow import (  # noqa: F401  (they fill the table of handl
     move,
     warp,
 )
+from kcheck.semantics.slow.apart import Ways
 from kcheck.semantics.slow.conflicts import Race
 from kcheck.semantics.slow.decode import decode
 from kcheck.semantics.slow.errors import Triple
@@ -123,6 +126,10 @@ class SlowMachine:
         if monitor is not None:
             for pc in {pc for idiom in idioms.found.values() for pc in idiom.compares}:
                 self.steps[pc] = _compared(self.decoder, monitor, pc, self.steps[pc])
+        joins = rejoins(ControlFlow(kernel))
+        if joins:
+            ways = Ways(kernel.code, joins)
+            self.steps = [ways.watched(pc, step) for pc, step in enumerate(self.steps)]
         self.accesses = [_is_access(instr) for instr in kernel.code]
 
     def run(self) -> SlowResult:
