@@ -47,7 +47,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class Finding:
-    """One defect. `reason` is dotted (`bounds.global`); `side`: reference, subject or both."""
+    """One defect. `reason` is dotted (`bounds.global`); `side`: reference, subject or both.
+
+    `confirmed`: by what the slow evaluator confirmed it: `schedules` (two that order the two
+    accesses of a race differently), `definition` (of a race, from its own log), `execution` (it
+    meets the defect too); `no`: seen, not confirmed; "": there is nothing to confirm.
+    """
 
     reason: str
     message: str
@@ -55,6 +60,7 @@ class Finding:
     locations: tuple[Location, ...] = ()
     count: int = 1
     first_difference: Difference | None = None
+    confirmed: str = ""
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ class Reports:
                 message = "what is done next hangs on what another thread writes meanwhile"
                 raise Unsupported("unstable", message)
         key = (reason, first, second)
-        known = self.found.get(key)
+        known = self.found.get(key) or self.found.get((reason, second, first))
         if known is not None:
             known.count += count
             return known

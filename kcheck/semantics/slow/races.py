@@ -20,6 +20,7 @@ from kcheck.semantics.slow.clocks import (
 from kcheck.semantics.slow.conflicts import (
     Race,
     Side,
+    equal_stores,
     exempt,
     ordered,
     reason_of,
@@ -387,21 +388,31 @@ class Monitor:
             self.orders.add((*pcs, (old.thread.cta.index, old.thread.tid)))
             self._ask(True)
         name = home.name if home else ""
-        self._add(reason_of(old, new), *pcs, sides[0], sides[1], name, byte)
+        equal = equal_stores(old, new, index * WORD, common)
+        self._add(reason_of(old, new), *pcs, sides[0], sides[1], name, byte, equal)
 
     def _side(self, t: Thread, instr: Instr, known: Knowledge) -> Side:
         return Side(instr, t.tid, t.cta.index, known.last)
 
     def _add(
-        self, reason: str, a: int, b: int, first: Side, second: Side, buffer: str, byte: int
+        self,
+        reason: str,
+        a: int,
+        b: int,
+        first: Side,
+        second: Side,
+        buffer: str,
+        byte: int,
+        equal: bool = False,
     ) -> None:
         key = min(a, b), max(a, b), reason
         race = self.races.get(key)
         if race is None:
-            self.races[key] = Race(reason, first, second, buffer, byte)
+            self.races[key] = Race(reason, first, second, buffer, byte, equal=equal)
             self._ask(True)
         else:
             race.count += 1
+            race.equal &= equal
 
     def _ask(self, new: bool) -> None:
         """Raise Enough if what is known now is all that somebody looks for."""
