@@ -23,10 +23,9 @@ from kcheck.semantics.builders import BUILDERS
 from kcheck.semantics.copies import Copies
 from kcheck.semantics.decode import decode
 from kcheck.semantics.machine import Machine
-from kcheck.semantics.race_reports import WRITE
 from kcheck.semantics.races import WARP, Races
 from kcheck.semantics.regions import Region
-from kcheck.semantics.shadow import Shadow
+from kcheck.semantics.shadow import WRITE, Shadow
 from kcheck.semantics.symbolic import guarded_symbolically
 from kcheck.semantics.values import Array, Bool
 

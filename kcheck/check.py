@@ -25,6 +25,7 @@ from kcheck.question import SEED_BITS, Known, Progress, Question, ask, limited, 
 from kcheck.semantics.execution import Refused
 from kcheck.semantics.machine import BudgetError
 from kcheck.semantics.values import Unsupported
+from kcheck.sightings import with_seen
 from kcheck.undecided import advised, cut_short, refused, undecided
 from kcheck.verdict import Finding, Verdict, Witness
 from kcheck.witness import Subject
@@ -86,15 +87,19 @@ def answer(question: Question, decide: Callable[[Question], Verdict] | None = No
     try:
         verdict = (decide or _decide)(question)
     except Refused as error:
-        verdict = refused(error)
+        verdict = with_seen(question, refused(error), confirm=True)
     except Unsupported as error:
         verdict = undecided(f"unsupported.{error.form}", f"an output: {error.message}")
-    except (BudgetError, LimitReached) as error:
-        verdict = cut_short(question, error.what, str(error))
+    except BudgetError as error:
+        verdict = with_seen(question, cut_short(question, error.what, str(error)), confirm=True)
+    except LimitReached as error:
+        verdict = with_seen(question, cut_short(question, error.what, str(error)), confirm=False)
     except MemoryError:
-        verdict = cut_short(question, "memory", "the system has no more memory")
+        short = cut_short(question, "memory", "the system has no more memory")
+        verdict = with_seen(question, short, confirm=False)
     except LevelsExhausted:
         verdict = undecided("budget.levels", f"exp2 is nested more than {MAX_LEVELS - 1} deep")
+        verdict = with_seen(question, verdict, confirm=True)
     except Collision as error:
         verdict = undecided("budget.seeds", f"{error}")
     verdict = advised(verdict, question)
@@ -131,6 +136,7 @@ def _decide(question: Question) -> Verdict:
     }
     question.known = Known(facts, [_agreement(run, comparisons)])
     refutation = judge.refutation()
+    question.seen.clear()
     _trust(run, refutation)
     if refutation is not None:
         return replace(refutation, **facts)
@@ -268,8 +274,7 @@ def _decide_safety(question: Question) -> Verdict:
     comparisons = {
         a.name: compare(run.reference, run.reference, (a, b), run.domain) for a, b in pairs
     }
-    judge = Judge(question, run, comparisons)
-    judge.sides = [("subject", question.subject, run.reference)]
+    judge = Judge(question, run, comparisons, alone=True)
     facts: dict[str, Any] = {
         "ctas": len(run.reference.ctas),
         "statistics": {"levels": run.levels, "instructions": [run.reference.instructions]},
@@ -277,6 +282,7 @@ def _decide_safety(question: Question) -> Verdict:
     }
     question.known = Known(facts, ["the kernel was executed"])
     found = judge.refutation()
+    question.seen.clear()
     _trust(run, found)
     if found is not None:
         return replace(found, **facts)

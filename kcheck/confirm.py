@@ -15,10 +15,9 @@ from kcheck.preconditions import kept
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.machine import Fault
 from kcheck.semantics.slow import UNDEF, UNWRITTEN, Enclosure, Exact, Real, SlowResult, Unevaluated
-from kcheck.semantics.slow.conflicts import Race
 from kcheck.semantics.slow.origins import origin
 from kcheck.verdict import Finding, Location
-from kcheck.witness import Subject, slow_machine, together, unknown_inputs, writers
+from kcheck.witness import Subject, slow_machine, slow_run, together, unknown_inputs, writers
 
 # inputs that are tried before a defect counts as not confirmed
 TRIES = 3
@@ -51,11 +50,9 @@ def fault_finding(side: Subject, name: str, fault: Fault) -> Finding:
 class SlowRuns:
     """Runs of the slow evaluator on a few inputs, each made once; for one side."""
 
-    def __init__(self, side: Subject, seed: int, races: bool = False) -> None:
-        self.side, self.seed, self.races = side, seed, races
+    def __init__(self, side: Subject, seed: int) -> None:
+        self.side, self.seed = side, seed
         self._made: dict[tuple[int, ...], list[SlowResult | None]] = {}
-        # by CTAs: races seen before a run had to stop
-        self._cut_short: dict[tuple[int, ...], list[Race]] = {}
 
     def of(self, ctas: list[int], tries: int = TRIES) -> Iterator[SlowResult]:
         """The runs of these CTAs that come to an end, made as they are asked for."""
@@ -71,16 +68,11 @@ class SlowRuns:
 
     def _run(self, inputs: dict[str, Any], ctas: list[int]) -> SlowResult | None:
         for kind in (Exact, Enclosure) if self.side.rational else (Enclosure,):
-            machine = slow_machine(self.side, inputs, kind, ctas, races=self.races)
             try:
-                return machine.run()
+                return slow_run(self.side, inputs, kind, ctas)
             except Unevaluated:
-                self._cut_short.setdefault(tuple(ctas), []).extend(machine.races)
+                continue
         return None
-
-    def cut_short(self, ctas: list[int]) -> list[Race]:
-        """Races of these CTAs seen by runs that had to stop."""
-        return self._cut_short.get(tuple(together(self.side, ctas)), [])
 
 
 def confirm_fault(runs: SlowRuns, fault: Fault) -> bool | None:

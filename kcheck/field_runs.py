@@ -9,7 +9,7 @@ from kcheck.canon.domain import Collision, Domain, LevelsExhausted
 from kcheck.canon.field import FieldDomain
 from kcheck.canon.real import Reals
 from kcheck.question import Question
-from kcheck.semantics.execution import Execution, Refused, execute
+from kcheck.semantics.execution import Execution, Notes, Refused, execute
 from kcheck.witness import Subject
 
 # exp2 inside exp2 inside ...: primes in a chain
@@ -58,6 +58,7 @@ def field_run(question: Question, trials: int, redraws: int = 0, *, both: bool =
 
 
 def _execute(question: Question, side: Subject, name: str, reals: Reals[Any]) -> Execution:
+    notes = question.seen[name] = Notes()
     try:
         return execute(
             side.kernel,
@@ -67,6 +68,7 @@ def _execute(question: Question, side: Subject, name: str, reals: Reals[Any]) ->
             reals=reals,
             races=question.safety,
             strict=question.strict,
+            notes=notes,
             progress=lambda done: question.progress(f"executing the {name}", done),
         )
     except Refused as error:

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kcheck.artifacts import save
 from kcheck.canon.constants import NAN, NAN_DIV, UNKNOWN
 from kcheck.confirm import (
-    SlowRuns,
-    confirm_fault,
     confirm_output,
-    fault_finding,
     first,
     last_writer,
     location,
@@ -24,11 +21,11 @@ from kcheck.difference import first_difference
 from kcheck.launch import unflatten
 from kcheck.limits import LimitReached
 from kcheck.outputs import Comparison, read_output
-from kcheck.racing import confirm_race, orders_memory, race_finding
+from kcheck.racing import orders_memory
 from kcheck.search import Search
 from kcheck.semantics.execution import Execution
-from kcheck.semantics.machine import Fault
-from kcheck.verdict import ORDER, Difference, Finding, Location, Verdict, Witness
+from kcheck.sightings import Judged, Sightings, rank
+from kcheck.verdict import Difference, Finding, Location, Verdict, Witness
 from kcheck.verdict import element as shown
 from kcheck.witness import Subject, Writers
 
@@ -40,10 +37,14 @@ SIDES = ("reference", "subject")
 
 
 class Judge:
-    """What is wrong with two runs, if anything."""
+    """What is wrong with two runs, if anything. `alone`: they are one, of the subject."""
 
     def __init__(
-        self, question: Question, run: FieldRun, comparisons: dict[str, Comparison]
+        self,
+        question: Question,
+        run: FieldRun,
+        comparisons: dict[str, Comparison],
+        alone: bool = False,
     ) -> None:
         self.question = question
         self.run = run
@@ -51,13 +52,13 @@ class Judge:
         self.witness: Witness | None = None
         # the element of the witness as both sides compute it
         self.close: Contrast | None = None
-        self.sides: list[tuple[str, Subject, Execution]] = [
+        sides: list[tuple[str, Subject, Execution]] = [
             ("reference", question.reference, run.reference),
             ("subject", question.subject, run.subject),
         ]
-        self.slow = {
-            name: SlowRuns(side, question.seed, question.safety) for name, side, _ in self.sides
-        }
+        self.sides = sides[1:] if alone else sides
+        self.sightings = Sightings(question, self.sides)
+        self.slow = self.sightings.slow
 
     @property
     def outputs(self) -> tuple[int, int]:
@@ -68,7 +69,7 @@ class Judge:
 
     def refutation(self) -> Verdict | None:
         """Refuted, or undecided about something that looks wrong; None if nothing does."""
-        found: list[tuple[Finding, bool | None]] = []
+        found: list[Judged] = []
         witness = self.witness
         try:
             self.question.progress("confirming what was seen", 0.0)
@@ -87,14 +88,15 @@ class Judge:
             return self._constants(witness)
         if not found:
             return self._open_difference()
-        confirmed = sorted((f for f, sure in found if sure), key=_rank)
-        if confirmed:
-            reason = confirmed[0].reason
-            return Verdict("refuted", reason, findings=tuple(confirmed), witness=witness)
         # undefined bits are judged by whole registers here, by single bits there: no contradiction
         contradicted = [
             f for f, sure in found if sure is False and not f.reason.startswith("undefined.")
         ]
+        confirmed = sorted((f for f, sure in found if sure), key=rank)
+        if confirmed:
+            open_ = [f for f, sure in found if sure is None]
+            findings = (*confirmed, *contradicted, *open_, *self.sightings.left())
+            return Verdict("refuted", confirmed[0].reason, findings=findings, witness=witness)
         findings = tuple(f for f, _ in found)
         if contradicted and all(self._may_be_ordered(f) for f in contradicted):
             return Verdict(
@@ -118,10 +120,9 @@ class Judge:
             "undecided", f"unconfirmed.{findings[0].reason}", findings=findings, next_steps=steps
         )
 
-    def _seen(self) -> Iterator[tuple[Finding, bool | None]]:
+    def _seen(self) -> Iterator[Judged]:
         """What was seen while executing, and whether it is confirmed."""
-        yield from self._faults()
-        yield from self._races()
+        yield from self.sightings.judged()
         yield from self._defects()
         yield from self._unwritten()
 
@@ -162,34 +163,9 @@ class Judge:
                 return Verdict("undecided", "opaque", findings=(finding,))
         return None
 
-    # faults while executing
-
-    def _faults(self) -> Iterator[tuple[Finding, bool | None]]:
-        for name, side, run in self.sides:
-            for fault in run.faults:
-                finding = fault_finding(side, name, fault)
-                sure = confirm_fault(self.slow[name], fault)
-                if sure and fault.reason.startswith("undefined."):
-                    finding = self._with_origin(side, finding, fault)
-                yield finding, sure
-
-    def _with_origin(self, side: Subject, finding: Finding, fault: Fault) -> Finding:
-        try:
-            who = fault.cta, fault.thread
-            return with_origin(side, finding, fault.at, who, self.question.seed)
-        except (LimitReached, MemoryError):
-            return finding  # what is confirmed stays so without its origin
-
-    def _races(self) -> Iterator[tuple[Finding, bool | None]]:
-        """The races, those of most pairs of lanes first."""
-        for name, side, run in self.sides:
-            for race in sorted(run.races, key=lambda r: -r.count):
-                sure, seen = confirm_race(self.slow[name], race, self.question.strict)
-                yield race_finding(side, name, race, seen), sure
-
     # values that are no numbers
 
-    def _defects(self) -> Iterator[tuple[Finding, bool | None]]:
+    def _defects(self) -> Iterator[Judged]:
         for i, (name, _, run) in enumerate(self.sides):
             for buffer, c in self.comparisons.items():
                 if not (c.nan[i] | c.undefined[i]).any():
@@ -206,7 +182,7 @@ class Judge:
 
     def _defect(
         self, i: int, name: str, buffer: str, reason: str, flags: Any, special: int | None
-    ) -> tuple[Finding, bool | None]:
+    ) -> Judged:
         question = self.question
         side = self.sides[i][1]
         at = first(flags)
@@ -225,7 +201,9 @@ class Judge:
             "value.nan": "is not a number",
         }[reason]
         message = f"{where} {what}"
-        finding = Finding(reason, message, name, tuple(places), int(flags.sum()))
+        finding = Finding(
+            reason, message, name, tuple(places), int(flags.sum()), confirmed=_by(sure)
+        )
         if sure and special is None and writing:
             cta, (by, thread) = min(writing.items())
             who = unflatten(cta, side.launch.grid), thread
@@ -234,7 +212,7 @@ class Judge:
 
     # elements that one side leaves alone
 
-    def _unwritten(self) -> Iterator[tuple[Finding, bool | None]]:
+    def _unwritten(self) -> Iterator[Judged]:
         for buffer, c in self.comparisons.items():
             for wrote, lacks in ((0, 1), (1, 0)):
                 flags = c.unwritten == (-1, 1)[wrote]
@@ -243,7 +221,7 @@ class Judge:
 
     def _one_unwritten(
         self, buffer: str, c: Comparison, wrote: int, lacks: int, flags: Any
-    ) -> tuple[Finding, bool | None]:
+    ) -> Judged:
         question = self.question
         at = first(flags)
         writer, other = self.sides[wrote][1], self.sides[lacks][1]
@@ -263,7 +241,10 @@ class Judge:
             f"and written by the {SIDES[wrote]}"
         )
         places = (_store(writer, writing),) if writing else ()
-        finding = Finding("value.unwritten", message, SIDES[lacks], places, int(flags.sum()))
+        count = int(flags.sum())
+        finding = Finding(
+            "value.unwritten", message, SIDES[lacks], places, count, confirmed=_by(sure)
+        )
         return finding, sure
 
     # values that differ
@@ -319,7 +300,7 @@ class Judge:
         except (LimitReached, MemoryError):
             pass  # the witness stands without them
         count = int(c.different.sum())
-        return Finding("value.mismatch", message, "subject", places, count, difference)
+        return Finding("value.mismatch", message, "subject", places, count, difference, "execution")
 
     def _first(self, witness: Witness) -> Difference | None:
         """Where the values of the witness's element begin to differ."""
@@ -360,11 +341,11 @@ def _store(side: Subject, writing: dict[int, tuple[int, tuple[int, int, int]]]) 
     return location(side.kernel, at, thread, unflatten(cta, side.launch.grid))
 
 
+def _by(sure: bool | None) -> str:
+    return "execution" if sure else "no"
+
+
 def _middle(ends: tuple[float, float]) -> float:
     """A number within an enclosure."""
     low, high = ends
     return low / 2 + high / 2
-
-
-def _rank(finding: Finding) -> int:
-    return ORDER.index(finding.reason.partition(".")[0])

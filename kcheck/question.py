@@ -18,6 +18,7 @@ from kcheck.launch_check import match_buffers, match_ledger, scalar_pairs
 from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_launches
 from kcheck.preconditions import agreed, promise_ledger, promised, ranges, unknown_integers
 from kcheck.ptx_frontend.kernel import Kernel
+from kcheck.semantics.execution import Notes
 from kcheck.verdict import UsageError
 from kcheck.witness import Subject, renamed
 
@@ -56,6 +57,8 @@ class Question:
     # where the work is, and what is known so far: for a verdict that a limit cuts short
     stage: str = ""
     known: Known = field(default_factory=lambda: Known())
+    # what the runs have seen that was not judged yet, by side
+    seen: dict[str, Notes] = field(default_factory=dict[str, Notes])
 
     def progress(self, stage: str, done: float) -> None:
         """Tell the caller how far a stage is (0 to 1). LimitReached if a limit is passed."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kcheck.confirm import SlowRuns, flat, location
+from kcheck.confirm import flat, location
 from kcheck.launch import Launch, unflatten
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Instr
+from kcheck.race_runs import OF_GRID, Confirmed
 from kcheck.semantics.plan import plan_of
 from kcheck.semantics.race_reports import Race
 from kcheck.semantics.slow.conflicts import Race as SlowRace
@@ -31,8 +32,6 @@ _WHY = {
     "race.barrier-pairing": "whether the second arrival counts in this or the next use of the "
     "barrier depends on the schedule",
 }
-# of these the lane executor does not keep what the threads had passed
-_OF_GRID = frozenset({"race.global", "race.nc"})
 # words of opcodes that order accesses to memory; the slow evaluator's monitor knows more of that
 _ORDERING = frozenset({"acquire", "release", "acq_rel", "membar", "fence", "volatile", "relaxed"})
 
@@ -43,10 +42,11 @@ def orders_memory(kernel: Kernel) -> bool:
     return ordering or plan_of(kernel).grid
 
 
-def race_finding(side: Subject, name: str, race: Race, seen: SlowRace | None = None) -> Finding:
-    """A race as a finding; `name`: reference or subject. `seen`: by the slow evaluator."""
-    kernel, launch = side.kernel, side.launch
-    if seen is not None and race.reason in _OF_GRID:
+def race_finding(side: Subject, name: str, race: Race, confirmed: Confirmed) -> Finding:
+    """A race as a finding; `name`: reference or subject."""
+    kernel, launch, seen = side.kernel, side.launch, confirmed.seen
+    # of races of the grid the lane executor does not keep what the threads had passed
+    if seen is not None and race.reason in OF_GRID:
         race = _example(side, race, seen)
     first, second = (_who(launch, who) for who in (race.first_who, race.second_who))
     places = (
@@ -54,9 +54,11 @@ def race_finding(side: Subject, name: str, race: Race, seen: SlowRace | None = N
         location(kernel, race.second, *second),
     )
     said = message(kernel, launch, race)
-    if seen is not None or race.reason not in _OF_GRID:
+    if seen is not None or race.reason not in OF_GRID:
         said += _synced(kernel, race)
-    return Finding(race.reason, said, name, places, race.count)
+    if seen is not None and seen.equal:
+        said += "; both store the same value here"
+    return Finding(race.reason, said, name, places, race.count, confirmed=confirmed.by or "no")
 
 
 def _example(side: Subject, race: Race, seen: SlowRace) -> Race:
@@ -113,36 +115,3 @@ def _short(index: Triple) -> str:
 def _who(launch: Launch, who: tuple[int, int]) -> tuple[Triple, Triple]:
     thread, cta = who
     return unflatten(thread, launch.block), unflatten(cta, launch.grid)
-
-
-def confirm_race(
-    runs: SlowRuns, race: Race, strict: bool = False
-) -> tuple[bool | None, SlowRace | None]:
-    """Does the slow evaluator's own monitor see the pair, and as what? None: it can't tell.
-
-    `strict`: that several lanes stored equal values in one instruction is enough.
-    """
-    ctas = sorted({race.first_who[1], race.second_who[1]})
-    answer: bool | None = None
-    for result in runs.of(ctas):
-        found = _seen(runs.side.kernel, race, result.races)
-        if found is not None or (
-            strict and race.first == race.second and race.first in result.same
-        ):
-            return True, found
-        answer = False
-    if answer is None:  # none came to its end: what they had seen is seen all the same
-        found = _seen(runs.side.kernel, race, runs.cut_short(ctas))
-        return (None if found is None else True), found
-    return answer, None
-
-
-def _seen(kernel: Kernel, race: Race, races: list[SlowRace]) -> SlowRace | None:
-    """The race among those that the slow evaluator saw."""
-    code = kernel.code
-    wanted = {code[race.first].span.start, code[race.second].span.start}
-    pairs = [r for r in races if {r.first.instr.span.start, r.second.instr.span.start} == wanted]
-    if race.reason == PAIRING:
-        # which arrivals meet at a barrier hangs on the schedule, that they may does not
-        pairs += [r for r in races if (r.reason, r.buffer) == (PAIRING, race.region)]
-    return next((r for r in pairs if r.reason == race.reason), pairs[0] if pairs else None)

@@ -49,6 +49,10 @@ class Difference:
 class Finding:
     """One defect. `reason` is dotted (`bounds.global`); `side`: reference, subject or both, and
     kernel where there is but one.
+
+    `confirmed`: by what the slow evaluator confirmed it: `schedules` (two that order the two
+    accesses of a race differently), `definition` (of a race, from its own log), `execution` (it
+    meets the defect too); `no`: seen, not confirmed; "": there is nothing to confirm.
     """
 
     reason: str
@@ -57,6 +61,7 @@ class Finding:
     locations: tuple[Location, ...] = ()
     count: int = 1
     first_difference: Difference | None = None
+    confirmed: str = ""
 
 
 @dataclass(frozen=True)

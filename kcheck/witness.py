@@ -191,11 +191,9 @@ def slow_run(
     inputs: dict[str, Any],
     numbers: Any,
     ctas: list[int],
-    *,
-    races: bool = False,
 ) -> SlowResult:
     """What the slow evaluator leaves."""
-    return slow_machine(side, inputs, numbers, ctas, races=races).run()
+    return slow_machine(side, inputs, numbers, ctas).run()
 
 
 def together(side: Subject, ctas: list[int]) -> list[int]:
@@ -208,12 +206,11 @@ def slow_machine(
     inputs: dict[str, Any],
     numbers: Any,
     ctas: list[int],
-    *,
-    races: bool = False,
+    **more: Any,
 ) -> SlowMachine:
     """The slow evaluator on these inputs, of these CTAs and those that have to run with them.
 
-    Integer buffers take their inputs from the launch.
+    Integer buffers take their inputs from the launch. `more`: arguments of SlowMachine.
     """
     ctas = together(side, ctas)
     mine = {p.name for p in side.launch.params}
@@ -222,7 +219,7 @@ def slow_machine(
         tensor = side.launch.buffers.get(name)
         if tensor is not None and tensor.dtype not in FLOATS:
             given[name] = [int(v) for v in given[name]]
-    return SlowMachine(side.kernel, side.launch, given, numbers, ctas=ctas, races=races)
+    return SlowMachine(side.kernel, side.launch, given, numbers, ctas=ctas, **more)
 
 
 def renamed(launch: Launch, names: dict[str, str]) -> Launch:

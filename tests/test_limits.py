@@ -76,15 +76,18 @@ def test_a_confirmed_defect_outlives_the_limit(monkeypatch: pytest.MonkeyPatch) 
     for n in range(total + 1):
         monkeypatch.setattr(limits, "check", Countdown(n))
         verdict = check(SUM, bad, block=64)
-        told.append((verdict.verdict, verdict.reason, len(verdict.findings)))
-    whole = ("refuted", "race.write-write", 2)
-    assert told[-1] == whole
+        found = tuple((f.reason, f.confirmed) for f in verdict.findings)
+        told.append((verdict.verdict, verdict.reason, found))
     kinds = [k for i, k in enumerate(told) if i == 0 or told[i - 1] != k]
-    undecided, *refuted = kinds
-    assert undecided == ("undecided", "budget.time", 1)
-    assert [k[:2] for k in refuted] == [whole[:2]] * len(refuted)
-    assert [k[2] for k in refuted] == sorted(k[2] for k in refuted)
-    assert refuted[0][2] == 1  # a limit in the search for an input keeps the race
+    race, short = "race.write-write", ("budget.time", "")
+    mismatch = ("value.mismatch", "execution")
+    early = [
+        ("undecided", "budget.time", (short,)),
+        ("undecided", "budget.time", (short, (race, "no"))),  # seen, not confirmed
+        ("refuted", race, ((race, "definition"),)),  # no time for its schedules, nor for an input
+        ("refuted", race, ((race, "schedules"),)),
+    ]
+    assert kinds == [*early, ("refuted", race, ((race, "schedules"), mismatch))]
 
 
 def test_a_witness_is_kept_where_no_time_is_left_for_its_place(

@@ -51,6 +51,7 @@ def finding_object(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "side": finding.side,
         "count": finding.count,
+        "confirmed_by": finding.confirmed or None,
         "locations": [_location(location) for location in finding.locations],
         "first_difference": _difference(finding.first_difference),
     }

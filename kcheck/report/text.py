@@ -15,6 +15,12 @@ SHOWN = 6
 INLINE = 8
 # how the scripts of a witness are run, by suffix
 RUN = {".py": "python {0}", ".cu": "nvcc -o witness {0} -lcuda && ./witness   (needs a GPU)"}
+# how a finding was confirmed, where that is worth a line
+CONFIRMED = {
+    "schedules": "confirmed by two schedules that order the two accesses differently",
+    "definition": "confirmed by its definition: nothing orders them in a second evaluator's log",
+    "no": "seen, not confirmed",
+}
 RELATION = {"proved": "=", "proved-for-cta": "=", "refuted": "!="}
 
 
@@ -102,6 +108,7 @@ def finding_lines(finding: Finding) -> list[str]:
     side = "" if finding.side == "kernel" else f", {finding.side}"
     lines = [f"  {finding.reason}{side}: {finding.message}{times}"]
     lines += [f"    {_place(location)}" for location in finding.locations]
+    lines += [f"    {CONFIRMED[finding.confirmed]}"] if finding.confirmed in CONFIRMED else []
     found = finding.first_difference
     if found is None:
         return lines

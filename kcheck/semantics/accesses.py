@@ -1,4 +1,4 @@
-"""Executed accesses in the monitor's log, and the cells that two of them share."""
+"""Executed accesses, and the cells that two of them share."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import numpy as np
 
 from kcheck.semantics.orders import TIME_SHIFT
 from kcheck.semantics.regions import Region
-from kcheck.semantics.shadow import CTA_SHIFT, EPOCH_SHIFT, Shadow
+from kcheck.semantics.shadow import Shadow
 from kcheck.semantics.values import Array, Bool
 
 
 @dataclass
 class Access:
-    """One executed memory instruction in the log: `cells` (k, lanes), `lanes` (lanes,).
+    """One executed memory instruction: `cells` (k, lanes), `lanes` (lanes,).
 
-    `base`: the epochs, `own` the clocks, `last` the last barriers of all lanes when it ran.
+    The rows of `cells` follow one another: each lane accesses k cells from its first one on.
+    `epoch`: of all CTAs, `own` the clocks, `last` the last barriers of all lanes when it ran.
     `tail`: by CTAs that took themselves for the last (`semantics.tickets`).
     """
 
@@ -27,15 +28,18 @@ class Access:
     lanes: Array
     kind: int
     op: int
-    base: Array
+    epoch: Array
     own: Array
     last: Array
     tail: bool = False
 
+    def epochs(self, lanes: Array) -> Array:
+        """The epochs in which these of its lanes made it."""
+        return np.asarray(self.epoch[lanes // (len(self.own) // len(self.epoch))])
+
     def times(self, lanes: Array) -> Array:
         """When these of its lanes made it, as `semantics.orders` has it."""
-        epochs = (self.base[lanes] & (1 << CTA_SHIFT) - 1) >> EPOCH_SHIFT
-        return np.asarray(epochs << TIME_SHIFT | self.own[lanes])
+        return np.asarray(self.epochs(lanes) << TIME_SHIFT | self.own[lanes])
 
 
 def pairs_of(earlier: Access, cells: Array, lanes: Array) -> tuple[Array, Array, Array]:
@@ -50,13 +54,6 @@ def pairs_of(earlier: Access, cells: Array, lanes: Array) -> tuple[Array, Array,
     me = lanes[start + np.arange(len(which))]
     other = np.broadcast_to(earlier.lanes, earlier.cells.shape).reshape(-1)[which]
     return theirs[which], me, other
-
-
-def may_conflict(earlier: Access, access: Access, against: int) -> bool:
-    """Same memory, the kind looked for, and not twice the same commutative update."""
-    if earlier.shadow is not access.shadow or earlier.kind != against:
-        return False
-    return not access.op or earlier.op >> 1 != access.op >> 1
 
 
 def by_cell(access: Access, chosen: Bool) -> tuple[Array, Array]:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kcheck.semantics.access_log import Packed
+from kcheck.semantics.shadow import READ, WRITE
 from kcheck.semantics.values import Array, Bool
 
 if TYPE_CHECKING:
     from kcheck.semantics.access import Place
     from kcheck.semantics.accesses import Access
     from kcheck.semantics.races import Races
-
-READ, WRITE = 0, 1
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Copy:
     `group`: per entry of the access's lanes, how many groups its thread had committed before.
     """
 
-    access: Access
+    packed: Packed
     group: Array
     open: Bool
 
@@ -46,7 +46,8 @@ class Copies:
         """The copy's access (a write of its destination, or a read of its source) may begin."""
         lanes = access.lanes
         access.shadow.open(access.cells, access.kind, 1)
-        self.pending.append(Copy(access, self.committed[lanes], np.ones(len(lanes), bool)))
+        packed = self.races.log.pack(access)
+        self.pending.append(Copy(packed, self.committed[lanes], np.ones(len(lanes), bool)))
 
     def commit(self) -> None:
         """`cp.async.commit_group`."""
@@ -58,44 +59,36 @@ class Copies:
         group = races.machine.group()
         kept = []
         for copy in self.pending:
-            lanes = copy.access.lanes
+            access = copy.packed.unpack()
+            lanes = access.lanes
             done = group[lanes] & copy.open
             if left is not None:
                 done &= copy.group < self.committed[lanes] - left
             if done.any():
                 copy.open = copy.open & ~done
-                copy.access.shadow.open(copy.access.cells[:, done], copy.access.kind, -1)
-                self.completed(copy.access, done)
+                access.shadow.open(access.cells[:, done], access.kind, -1)
+                self.completed(access, done)
             if copy.open.any():
                 kept.append(copy)
         self.pending = kept
 
     def meet(self, access: Access) -> None:
         """Report an access to cells with an open window."""
-        windows = access.shadow.windows
-        if windows is None:
-            return
-        open_cells = windows[WRITE][access.cells] > 0
-        if access.kind == WRITE:
-            open_cells |= windows[READ][access.cells] > 0
-        if not open_cells.any():
+        kinds = (READ, WRITE) if access.kind == WRITE else (WRITE,)
+        windows = [w for w in (access.shadow.windows[kind] for kind in kinds) if w is not None]
+        if not any((w[access.cells] != 0).any() for w in windows):
             return
         for copy in self.pending:
-            theirs = copy.access
-            if theirs.shadow is not access.shadow or theirs is access:
-                continue
-            if theirs.kind == READ and access.kind == READ:
-                continue
-            cells = theirs.cells[:, copy.open].reshape(-1)
-            hit = np.isin(access.cells, cells)
-            if hit.any():
-                self._report(copy, access, hit)
+            if copy.packed.shadow is access.shadow and copy.packed.kind in kinds:
+                theirs = copy.packed.unpack()
+                hit = np.isin(access.cells, theirs.cells[:, copy.open])
+                if hit.any():
+                    self._report(copy, theirs, access, hit)
 
-    def _report(self, copy: Copy, access: Access, hit: Bool) -> None:
+    def _report(self, copy: Copy, theirs: Access, access: Access, hit: Bool) -> None:
         i = int(hit.argmax())
         cell = int(access.cells.reshape(-1)[i])
         me = int(np.broadcast_to(access.lanes, hit.shape).reshape(-1)[i])
-        theirs = copy.access
         wide = np.broadcast_to(theirs.lanes, theirs.cells.shape)
         here = (theirs.cells == cell) & copy.open
         other = int(wide[here][0])
@@ -107,12 +100,10 @@ class Copies:
         cells, lanes = access.cells[:, done], access.lanes[done]
         now = races.access(access.shadow, access.region, cells, lanes, access.kind, 0)
         now.at = access.at
-        races.stamp(
-            access.shadow.write if access.kind == WRITE else access.shadow.read, cells, lanes
-        )
+        races.stamp(access.shadow, access.kind, cells, lanes)
         if access.kind == WRITE:
             access.shadow.note_op(cells, 0, np.ones(cells.shape, bool))
-        races.log.append(now)
+        races.log.add(now)
 
 
 def issue_read(races: Races, place: Place, nbytes: int) -> None:
@@ -131,9 +122,9 @@ def _issue(races: Races, place: Place, nbytes: int, kind: int) -> None:
         return
     cells, lanes = races.cells_of(place, nbytes)
     access = races.access(shadow, place.region, cells, lanes, kind, 0)
-    races.check(access, shadow.write[cells], WRITE, None)
+    races.check(access, WRITE, None)
     if kind == WRITE:
-        races.check(access, shadow.read[cells], READ, None)
+        races.check(access, READ, None)
     races.copies.meet(access)
     if shadow.grid:
         races.grid.check(access, WRITE, None)

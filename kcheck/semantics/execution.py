@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,31 @@ class Refused(Exception):
         self.instr = instr
         self.side = ""
         super().__init__(f"unsupported.{form}: {message} ({instr.span})")
+
+
+@dataclass
+class Notes:
+    """What a run has seen so far: all that is left of one that does not come to its end."""
+
+    _faults: dict[tuple[str, int], Fault] = field(default_factory=dict[tuple[str, int], Fault])
+    _races: dict[tuple[str, int, int], Race] = field(
+        default_factory=dict[tuple[str, int, int], Race]
+    )
+
+    def follow(self, machine: Machine, races: bool) -> None:
+        """Note what this machine sees."""
+        self._faults = machine.faults
+        self._races = machine.races.found if machine.races is not None and races else {}
+
+    @property
+    def faults(self) -> list[Fault]:
+        """The faults."""
+        return list(self._faults.values())
+
+    @property
+    def races(self) -> list[Race]:
+        """The races."""
+        return list(self._races.values())
 
 
 @dataclass
@@ -143,17 +168,20 @@ def execute(
     races: bool = False,
     strict: bool = False,
     arithmetic: Arithmetic | None = None,
+    notes: Notes | None = None,
 ) -> Execution:
     """Run the grid (or these CTAs) with inputs from the domain.
 
     `reals`: share constants with another run over the same domain. `watch`: a tensor and a flat
     element whose writers (CTAs) are to be noted in its memory. `races`: look for races; `strict`:
     lanes of one instruction that store equal values to one address have one. `arithmetic`: run in
-    true formats, with its inputs; the domain has nothing to do then.
+    true formats, with its inputs; the domain has nothing to do then. `notes`: where to note what is
+    seen, for the case that it does not come to its end.
     Raises Refused for what is not supported, and what the domain raises.
     """
     chosen = _ctas(launch) if ctas is None else ctas
     reals = Reals(domain) if reals is None else reals
+    notes = notes or Notes()
     watched: set[int] = set()
     while True:
         reals.origins = {}
@@ -161,6 +189,7 @@ def execute(
         if machine.races is not None:
             machine.races.strict = strict
         machine.watched = watched
+        notes.follow(machine, races)
         if watch is not None:
             region = machine.regions.items[machine.regions.tensors[watch[0]]]
             region.memory.watched = watch[1]
@@ -175,12 +204,12 @@ def execute(
         launch,
         machine.reals,
         {name: items[ident].memory for name, ident in machine.regions.tensors.items()},
-        list(machine.faults.values()),
+        notes.faults,
         chosen,
         machine.executed,
         machine.values,
         machine.reals.origins,
-        [] if machine.races is None or not races else list(machine.races.found.values()),
+        notes.races,
         {} if machine.races is None or not races else machine.races.same_value,
         frozenset(machine.extremes),
         _doubt(machine),

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kcheck.semantics.access_log import Log
 from kcheck.semantics.accesses import by_cell, pairs_of
 from kcheck.semantics.regions import Region
-from kcheck.semantics.shadow import NO_CTA, Shadow, event, parts
+from kcheck.semantics.shadow import NO_CTA, READ, WRITE, Shadow, event, parts
 from kcheck.semantics.values import Array, Bool
 
 if TYPE_CHECKING:
     from kcheck.semantics.accesses import Access
     from kcheck.semantics.races import Races
-
-READ, WRITE = 0, 1
 
 
 class GridRaces:
@@ -24,13 +23,15 @@ class GridRaces:
     def __init__(self, races: Races) -> None:
         self.races = races
         # all accesses, by shadow, where CTAs wait for one another
-        self.log: dict[int, list[Access]] = {}
+        self.log: dict[int, Log] = {}
 
     def check(self, access: Access, against: int, exempt: Array | None) -> None:
         """Compare with all accesses of kind `against` by other CTAs so far."""
         shadow, cells, races = access.shadow, access.cells, self.races
-        owners = shadow.owners[against][cells]
-        mine = races.serial[access.lanes]
+        held = shadow.owners[against]
+        if held is None:
+            return
+        owners, mine = held[cells], races.serial[access.lanes]
         bad = (owners != NO_CTA) & (owners != mine)
         if exempt is not None:
             bad &= ~exempt
@@ -56,8 +57,14 @@ class GridRaces:
         assert m.tickets is not None
         cells, lanes = by_cell(access, bad)
         flag = races.is_flag(access.region)
-        for earlier in reversed(self.log.get(id(access.shadow), ())):
-            covers = earlier.kind == WRITE and not earlier.op and not flag
+        log = self.log.get(id(access.shadow))
+        for packed in reversed(log.entries if log is not None else []):
+            covers = packed.kind == WRITE and not packed.op and not flag
+            if not covers and packed.kind != against:
+                continue
+            if not packed.near(int(cells[0]), int(cells[-1])):
+                continue
+            earlier = packed.unpack()
             sides = (True, False) if earlier.kind == against else ()
             wanted = [near for near in sides if not self._exempt(earlier, access, near)]
             if not (covers or wanted):
@@ -70,7 +77,7 @@ class GridRaces:
                 apart = (races.serial[me] != races.serial[other]) != near
                 unordered = (me != other) & apart & ~known
                 if near and races.clocks.partial.any():
-                    current = earlier.base[other] == races.base[other]
+                    current = races.current(earlier, other)
                     unordered &= ~(current & races.clocks.ordered(me, other, earlier.own[other]))
                 if earlier.tail and access.tail:
                     unordered &= ~m.tickets.same_tail(me, other) | near
@@ -122,7 +129,10 @@ class GridRaces:
         """Remember an access for the CTAs to come."""
         access.shadow.note_grid(access.cells, self._event(access), access.kind, access.op)
         if self.races.orders is not None:
-            self.log.setdefault(id(access.shadow), []).append(access)
+            key, m = id(access.shadow), self.races.machine
+            if key not in self.log:
+                self.log[key] = Log(len(m.ctas), m.threads, whole=True)
+            self.log[key].add(access)
             if access.tail and access.kind == READ:
                 tickets = self.races.machine.tickets
                 assert tickets is not None
@@ -143,7 +153,9 @@ class GridRaces:
         if access.shadow.nc is not None:
             self._meet(access, access.shadow.nc)
 
-    def _meet(self, access: Access, events: Array) -> None:
+    def _meet(self, access: Access, events: Array | None) -> None:
+        if events is None:
+            return
         known = events[access.cells]
         bad: Bool = known > 0
         if bad.any():

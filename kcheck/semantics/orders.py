@@ -159,13 +159,11 @@ class Orders:
 
     def _met(self, lane: int) -> Clock | None:
         """What a lane knows by barriers among a part of the threads."""
-        clocks, cta = self.clocks, self.cta(lane)
-        if clocks.known is None or not clocks.partial[cta]:
+        lanes, clocks = self.clocks.met(lane)
+        if not len(lanes):
             return None
-        row = clocks.known[cta, lane % clocks.threads]
-        met = np.flatnonzero(row)
-        times = clocks.epoch[cta] << TIME_SHIFT | row[met].astype(np.int64)
-        return self.single(met + cta * clocks.threads, times)
+        times = self.clocks.epoch[self.cta(lane)] << TIME_SHIFT | clocks.astype(np.int64)
+        return self.single(lanes, times)
 
     def tick(self, lanes: Ints) -> None:
         """What these lanes do next is not part of what they told."""

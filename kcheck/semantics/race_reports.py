@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kcheck.semantics.regions import Region
+from kcheck.semantics.shadow import WRITE
 from kcheck.semantics.values import Array, Unsupported
 
 if TYPE_CHECKING:
     from kcheck.semantics.accesses import Access
     from kcheck.semantics.machine import Machine
 
-READ, WRITE = 0, 1
-
 
 @dataclass
 class Race:
-    """Two accesses that nothing orders, the earlier one first; `count` pairs of lanes seen.
+    """Two accesses that nothing orders, the earlier one first.
+
+    `count`: pairs of lanes seen; where they are many, the later lanes of some pairs.
 
     `first_who`, `second_who`: thread and CTA, both linear. `offset`: bytes into the region.
     """
@@ -39,11 +40,11 @@ class Race:
 class Reports:
     """The part of the monitor that keeps what it found."""
 
-    machine: Machine
     # the last barrier that each lane passed
     last: Array
 
-    def __init__(self) -> None:
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
         self.found: dict[tuple[str, int, int], Race] = {}
         self.strong = [_strong(i.opcode) for i in self.machine.kernel.code]
 
@@ -70,7 +71,7 @@ class Reports:
         cell: int,
         count: int,
         synced: tuple[int, int] = (-1, -1),
-    ) -> None:
+    ) -> Race:
         """Note a race of two instructions, or count one that is known.
 
         Unsupported where one asks for what the other writes: perhaps that is meant to order them.
@@ -81,14 +82,15 @@ class Reports:
                 message = "what is done next hangs on what another thread writes meanwhile"
                 raise Unsupported("unstable", message)
         key = (reason, first, second)
-        known = self.found.get(key)
+        known = self.found.get(key) or self.found.get((reason, second, first))
         if known is not None:
             known.count += count
-            return
+            return known
         offset = self._offset(region, cell, second_who[1])
-        self.found[key] = Race(
+        race = self.found[key] = Race(
             reason, first, second, first_who, second_who, region.name, offset, count, synced
         )
+        return race
 
     def _offset(self, region: Region, cell: int, cta: int) -> int:
         """The byte offset in the region of a cell of its memory."""

@@ -14,16 +14,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kcheck.semantics.access import Place
-from kcheck.semantics.accesses import Access, by_cell, may_conflict, pairs_of
+from kcheck.semantics.access_log import Log
+from kcheck.semantics.accesses import Access
 from kcheck.semantics.barriers import NONE
 from kcheck.semantics.clocks import Clocks
 from kcheck.semantics.copies import Copies
 from kcheck.semantics.generations import Generations
 from kcheck.semantics.grid_races import GridRaces
 from kcheck.semantics.orders import WIDE, Orders, Pledge
-from kcheck.semantics.race_reports import READ, WRITE, Reports
+from kcheck.semantics.race_search import Search, others
 from kcheck.semantics.regions import Region
-from kcheck.semantics.shadow import CTA_SHIFT, EPOCH_SHIFT, MANY, Shadow
+from kcheck.semantics.shadow import (
+    CTA_SHIFT,
+    EPOCH_SHIFT,
+    EPOCHS,
+    MANY,
+    READ,
+    WRITE,
+    Shadow,
+    Stamps,
+)
 from kcheck.semantics.values import Array, Bool
 
 if TYPE_CHECKING:
@@ -34,15 +44,14 @@ WARP = 32
 LOGGED = 256
 
 
-class Races(Reports):
+class Races(Search):
     """The monitor of one machine; shadows of the grid live as long as the run.
 
     `orders`: what is ordered by more than barriers, where CTAs or warps wait for one another.
     """
 
     def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        super().__init__()
+        super().__init__(machine)
         # report lanes of one instruction that store equal values to one address
         self.strict = False
         # lanes of one instruction that stored equal values to one address: instruction -> count
@@ -59,11 +68,11 @@ class Races(Reports):
         self.clocks = Clocks(len(m.ctas), m.threads)
         if m.plan.grid:
             self.orders = Orders(self.clocks)
-        self.serial = m.ctas[m.cta_of] + 1
-        self.tid = m.lane % m.threads + 1
-        self.log: list[Access] = []
+        self.serial = (m.ctas[m.cta_of] + 1).astype(np.int32)
+        self.tid = (m.lane % m.threads + 1).astype(np.uint16)
+        self.log = Log(len(m.ctas), m.threads)
         self.most = LOGGED
-        self.last: Array = np.full(m.lanes, -1, np.int64)
+        self.last: Array = np.full(m.lanes, -1, np.int32)
         # accesses by threads that left before a barrier: nothing ever orders them
         self.gone: list[Access] = []
         self.left: Bool = np.zeros(m.lanes, bool)
@@ -74,13 +83,32 @@ class Races(Reports):
         self.pledged: dict[tuple[int, int], Array] = {}
         self.promised: dict[tuple[int, int], list[Pledge | None]] = {}
         self.generations = Generations(self)
+        # the epoch of each CTA that the stamps of its shared cells count from
+        self.since = self.clocks.epoch - 1
         self._renew()
 
     def _renew(self) -> None:
-        epoch = self.clocks.epoch[self.machine.cta_of]
-        self.cta_base = self.serial << CTA_SHIFT
-        self.base = self.cta_base | epoch << EPOCH_SHIFT
-        self.mine = self.base | self.tid
+        """The bases of all lanes' stamps, and their own: of shared cells, and of the grid's."""
+        count = self.clocks.epoch - self.since
+        over = count > EPOCHS
+        if over.any():
+            self.shared.forget(over)
+            self.since = np.where(over, self.clocks.epoch - 1, self.since)
+            count[over] = 1
+        base = (count << EPOCH_SHIFT).astype(np.uint16)[self.machine.cta_of]
+        self.near: tuple[Stamps, Stamps] = base, base | self.tid
+        self.far: tuple[Stamps, Stamps] | None = None
+
+    def stamps(self, shadow: Shadow, lanes: Array) -> tuple[Stamps, Stamps]:
+        """The bases of the stamps that lanes leave there now, and their own."""
+        base, mine = self.near
+        if shadow.grid:
+            if self.far is None:
+                epoch = self.clocks.epoch[self.machine.cta_of] << EPOCH_SHIFT
+                base = self.serial.astype(np.int64) << CTA_SHIFT | epoch
+                self.far = base, base | self.tid
+            base, mine = self.far
+        return (base, mine) if lanes is self.machine.lane else (base[lanes], mine[lanes])
 
     def end_epoch(self, ctas: Bool, pledged: dict[int, Array] | None = None) -> None:
         """These CTAs (flags) passed a barrier of all their live threads.
@@ -103,8 +131,8 @@ class Races(Reports):
 
     def _forget(self) -> None:
         """Drop accesses of epochs that are over, where CTAs go on one by one."""
-        live = [a for a in self.log if (a.base[a.lanes] == self.base[a.lanes]).any()]
-        self.log, self.most = live, max(LOGGED, 2 * len(live))
+        self.log.keep(self.clocks.epoch)
+        self.most = max(LOGGED, 2 * len(self.log))
 
     def _still_due(self, cta: int, row: Array) -> Array:
         """What `bar.arrive` released and nobody waited for yet: the barrier that ends the epoch
@@ -197,18 +225,17 @@ class Races(Reports):
     def _keep_gone(self, ctas: Bool, pledged: dict[int, Array]) -> None:
         """Keep what threads that left did and nobody who is left knows of."""
         ending = ctas[self.machine.cta_of]
-        log = self.log if (self.left & ending).any() else []
+        log = self.log.entries if (self.left & ending).any() else []
         known = self.clocks.known_by(self.machine.alive, pledged)
         kept = []
-        for access in (*self.gone, *log):
+        for access in (*self.gone, *(packed.unpack() for packed in log)):
             lanes = access.lanes
-            stay = self.left[lanes] & ending[lanes] & (access.base[lanes] == self.base[lanes])
+            stay = self.left[lanes] & ending[lanes] & self.current(access, lanes)
             stay |= any(access is gone for gone in self.gone)
             if known is not None:
                 stay &= ~ending[lanes] | (known[lanes] < access.own[lanes])
             if stay.any():
-                cells = np.atleast_2d(access.cells)[:, stay]
-                kept.append(replace(access, cells=cells, lanes=lanes[stay]))
+                kept.append(replace(access, cells=access.cells[:, stay], lanes=lanes[stay]))
         self.gone = kept
         self.left = self.left & ~ending
 
@@ -263,30 +290,34 @@ class Races(Reports):
         shadow = self.shadow(place.region)
         if shadow is not None:
             cells, lanes = self.cells_of(place, nbytes)
-            both = np.concatenate([who[lanes] for who in readers])
-            self.read_cells(shadow, place.region, np.concatenate([cells, cells], axis=1), both)
+            # CTA by CTA, as the log likes it
+            ctas = len(self.machine.ctas) if place.mask is None else 1
+            shape = *cells.shape[:-1], ctas, -1
+            twice = np.concatenate([cells.reshape(shape)] * 2, axis=-1).reshape(len(cells), -1)
+            both = np.concatenate([who[lanes].reshape(ctas, -1) for who in readers], axis=-1)
+            self.read_cells(shadow, place.region, twice, both.reshape(-1))
 
     def read_cells(self, shadow: Shadow, region: Region, cells: Array, lanes: Array) -> None:
         """Loads of `cells` (k, lanes)."""
         access = self.access(shadow, region, cells, lanes, READ, 0)
         flag = self.is_flag(region)
         if not flag:
-            self.check(access, shadow.write[cells], WRITE, None)
+            self.check(access, WRITE, None)
         self.copies.meet(access)
-        self.stamp(shadow.read, cells, lanes)
+        self.stamp(shadow, READ, cells, lanes)
         if shadow.grid:
             if not flag:
                 self.grid.check(access, WRITE, None)
             self.grid.note(access)
-        self.log.append(access)
+        self.log.add(access)
 
-    def stamp(self, stamps: Array, cells: Array, lanes: Array) -> None:
+    def stamp(self, shadow: Shadow, kind: int, cells: Array, lanes: Array) -> None:
         """Lanes accessed cells, and perhaps others did in the same epoch."""
-        base, mine = self.base[lanes], self.mine[lanes]
-        old = stamps[cells]
-        stamp = np.where((old <= base) | (old == mine), mine, base | MANY)
+        base, mine = self.stamps(shadow, lanes)
+        stamps = shadow.stamps_of(kind)
+        stamp = np.where(others(shadow, stamps[cells], base, mine), base | MANY, mine)
         stamps[cells] = stamp
-        lost = stamps[cells] != stamp
+        lost = others(shadow, stamps[cells], base, stamp)
         if lost.any():
             stamps[cells[lost]] = np.broadcast_to(base | MANY, cells.shape)[lost]
 
@@ -306,33 +337,35 @@ class Races(Reports):
         self, shadow: Shadow, region: Region, cells: Array, lanes: Array, op: int = 0
     ) -> Bool | None:
         """Stores to `cells` (k, lanes); see `write`."""
-        base, mine = self.base[lanes], self.mine[lanes]
         access = self.access(shadow, region, cells, lanes, WRITE, op)
-        last = shadow.op[cells]
-        same_op = (last >> 1 == op >> 1) if op else None
-        old, flag = shadow.write[cells], self.is_flag(region)
+        base, mine = self.stamps(shadow, lanes)
+        stamps, flag = shadow.stamps_of(WRITE), self.is_flag(region)
+        old = stamps[cells]
         if not flag:  # else `semantics.flags` does
-            self.check(access, old, WRITE, same_op)
-        self.check(access, shadow.read[cells], READ, None)
+            self.check(access, WRITE, shadow.same_op(cells, op) if op else None)
+        self.check(access, READ, None)
         self.copies.meet(access)
         if shadow.grid:
             if not flag:
-                self.grid.check(access, WRITE, (shadow.grid_op[cells] == op) if op & 1 else None)
+                self.grid.check(access, WRITE, shadow.same_grid_op(cells, op))
             self.grid.check(access, READ, None)
             self.grid.write_after_nc(access)
             self.grid.note(access)
             if op and not op & 1 and not flag:
                 self.grid.short_scope(access)
-        shadow.write[cells] = np.broadcast_to(mine, cells.shape)
-        lost = shadow.write[cells] != mine
-        several = lost
+        stamps[cells] = np.broadcast_to(mine, cells.shape)
+        now = stamps[cells]
+        lost = now != mine
+        several = lost & others(shadow, now, base, mine) if shadow.grid and lost.any() else lost
         if op or shadow.racy is not None:
-            others = (old > base) & (old != mine)
-            several = lost | (others if op or shadow.racy is None else others & shadow.racy[cells])
+            before = others(shadow, old, base, mine)
+            several = several | (
+                before if op or shadow.racy is None else before & shadow.racy[cells]
+            )
         if several.any():  # several threads in one epoch
-            shadow.write[cells[several]] = np.broadcast_to(base | MANY, cells.shape)[several]
+            stamps[cells[several]] = np.broadcast_to(base | MANY, cells.shape)[several]
         shadow.note_op(cells, op, old > base)
-        self.log.append(access)
+        self.log.add(access)
         return lost if not op and lost.any() else None
 
     def is_flag(self, region: Region) -> bool:
@@ -343,60 +376,6 @@ class Races(Reports):
     def access(
         self, shadow: Shadow, region: Region, cells: Array, lanes: Array, kind: int, op: int
     ) -> Access:
-        at = self.machine.at
-        own = self.clocks.own
+        at, epoch, own = self.machine.at, self.clocks.epoch, self.clocks.own
         tail = self.machine.tail
-        return Access(at, shadow, region, cells, lanes, kind, op, self.base, own, self.last, tail)
-
-    # conflicts within a CTA
-
-    def check(self, access: Access, stamps: Array, against: int, exempt: Array | None) -> None:
-        """Compare with the last accesses (`stamps`) of kind `against` to the same cells."""
-        lanes = access.lanes
-        bad = (stamps > self.base[lanes]) & (stamps != self.mine[lanes])
-        if access.shadow.grid:
-            bad &= stamps >> CTA_SHIFT == self.serial[lanes]
-        if exempt is not None:
-            bad &= ~exempt
-        if bad.any():
-            self._search(access, bad, against)
-        for gone in self.gone:
-            if may_conflict(gone, access, against):
-                self._meet(gone, *by_cell(access, np.ones(access.cells.shape, bool)), access)
-
-    def _search(self, access: Access, bad: Bool, against: int) -> None:
-        """Find the pairs behind conflicting stamps in the log, the latest first."""
-        cells, lanes = by_cell(access, bad)
-        for earlier in reversed(self.log):
-            if may_conflict(earlier, access, against):
-                self._meet(earlier, cells, lanes, access)
-
-    def _meet(self, earlier: Access, cells: Array, lanes: Array, access: Access) -> None:
-        """Report the pairs of an earlier access and this one (sorted cells, their lanes)."""
-        cell, me, other = pairs_of(earlier, cells, lanes)
-        if not len(me):
-            return
-        current = earlier.base[other] == self.base[other]
-        live = current | any(earlier is gone for gone in self.gone)
-        unordered = (me != other) & live & (self.serial[me] == self.serial[other])
-        if self.clocks.partial.any():
-            unordered &= ~self.clocks.ordered(me, other, earlier.own[other])
-        if self.orders is not None and unordered.any():
-            known = self.orders.known(me, other, earlier.times(other))
-            unordered &= ~known & (not self.exempt(earlier, access, near=True))
-        if unordered.any():
-            access.shadow.mark(cell[unordered])
-            i = int(unordered.argmax())
-            reason, at = self.reason_of(earlier, access), (earlier.at, access.at)
-            who = self.who(int(other[i])), self.who(int(me[i]))
-            count = int(unordered.sum())
-            synced = int(earlier.last[other[i]]), int(access.last[me[i]])
-            self.report(reason, *at, *who, access.region, int(cell[i]), count, synced)
-
-    def exempt(self, earlier: Access, access: Access, near: bool) -> bool:
-        """Is one the load of a loop that waits for the other? `near`: within a CTA."""
-        kinds, waits = self.machine.plan.kinds, self.machine.plan.waits
-        if earlier.at not in waits and access.at not in waits:
-            return False
-        scopes = [kinds[at].scope if at in kinds else 0 for at in (earlier.at, access.at)]
-        return min(scopes) >= (1 if near else WIDE)
+        return Access(at, shadow, region, cells, lanes, kind, op, epoch, own, self.last, tail)

@@ -26,6 +26,7 @@ VERDICT = Verdict(
             (Location("f", 8, "t", (1, 2, 3), (0, 0, 0)),),
             5,
             Difference("A[0]", "A[1] * 2", None, Location("g", 9, "mul")),
+            "schedules",
         ),
         Finding("r", "m", "both"),
     ),
@@ -82,6 +83,7 @@ def test_all_fields() -> None:
                         },
                     },
                 },
+                "confirmed_by": "schedules",
             },
             {
                 "reason": "r",
@@ -90,6 +92,7 @@ def test_all_fields() -> None:
                 "count": 1,
                 "locations": [],
                 "first_difference": None,
+                "confirmed_by": None,
             },
         ],
         "witness": {

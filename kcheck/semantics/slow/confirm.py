@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kcheck.launch import Launch
 from kcheck.ptx_frontend.kernel import Kernel
+from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics.slow.conflicts import Race, Side
 from kcheck.semantics.slow.errors import Unevaluated
 from kcheck.semantics.slow.machine import SlowMachine
 from kcheck.semantics.slow.numbers import Number
-from kcheck.semantics.slow.races import PAIRING, Who
+from kcheck.semantics.slow.races import PAIRING, Monitor, Who
 
 # schedules in which the pair is looked for
 SEEDS = (None, 1, 2)
 # races that are so by definition, whatever the order of the accesses in a run
 BY_DEFINITION = frozenset({"race.async", "race.nc", PAIRING})
+
+
+Both = tuple[Who, Who]
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,13 @@ def confirm_race(
         if found is not None and found.reason in BY_DEFINITION:
             return Confirmation(found)
         if found is not None:
-            orders = _orders(kernel, launch, inputs, numbers, chosen, found)
-            return Confirmation(found, len(orders))
+
+            def make(first: Both, at: int) -> SlowMachine:
+                return SlowMachine(
+                    kernel, launch, inputs, numbers, ctas=chosen, races=True, first=first, at=at
+                )
+
+            return Confirmation(found, sum(both_orders(kernel.code, found, make)))
     if failed is not None:
         raise failed
     return Confirmation(None)
@@ -75,30 +85,23 @@ def _who(side: Side) -> Who:
     return side.cta, side.thread
 
 
-def _orders(
-    kernel: Kernel,
-    launch: Launch,
-    inputs: Mapping[str, Sequence[Any]],
-    numbers: type[Number],
-    ctas: list[int] | None,
-    race: Race,
-) -> set[bool]:
-    """Did the race's first access come first (True), last (False), when its thread goes so?"""
-    a, b = _who(race.first), _who(race.second)
-    seen: set[bool] = set()
-    for first in ((a, b), (b, a)):
-        machine = SlowMachine(kernel, launch, inputs, numbers, ctas=ctas, first=first, races=True)
+def both_orders(
+    code: Sequence[Instr], race: Race, make: Callable[[Both, int], SlowMachine]
+) -> Iterator[bool]:
+    """Does the race's first access come first where its thread goes ahead, and last where the
+    other does? `make`: a machine of these two threads, and the instruction of the first.
+    """
+    index = {id(instr): i for i, instr in enumerate(code)}
+    sides = race.first, race.second
+    for one, other in (sides, sides[::-1]):
+        first, at = (_who(one), _who(other)), index[id(one.instr)]
+        machine = make(first, at)
+        wanted = at, index[id(other.instr)], first[0]
         try:
-            machine.run()
+            yield machine.watch(partial(_came, wanted))
         except Unevaluated:
-            continue
-        monitor = machine.context.monitor
-        assert monitor is not None
-        instrs = race.first.instr, race.second.instr
-        for old, new, who in monitor.orders:
-            pair = kernel.code[old], kernel.code[new]
-            if who == a and pair[0] is instrs[0] and pair[1] is instrs[1]:
-                seen.add(True)
-            elif who == b and pair[0] is instrs[1] and pair[1] is instrs[0]:
-                seen.add(False)
-    return seen
+            yield False
+
+
+def _came(wanted: tuple[int, int, Who], monitor: Monitor) -> bool:
+    return wanted in monitor.orders

@@ -26,7 +26,8 @@ class Side:
 class Race:
     """Two instructions whose accesses nothing orders; `first` came first in this run.
 
-    `buffer` and `byte`: where the first pair that was seen overlaps. `count`: pairs seen.
+    `buffer` and `byte`: where the first pair that was seen overlaps. `count`: pairs seen. `equal`:
+    all of them were stores of equal values.
     """
 
     reason: str
@@ -35,6 +36,7 @@ class Race:
     buffer: str
     byte: int
     count: int = 1
+    equal: bool = False
 
     @property
     def lines(self) -> tuple[int, int]:
@@ -56,14 +58,18 @@ def exempt(old: Access, new: Access) -> bool:
 
 def same_stores(old: Access, new: Access, at: int, mask: int) -> bool:
     """Did lanes of one instruction store the same to the bytes of `mask` from `at` on?"""
-    a, b = old.kind, new.kind
-    if not (old.writes and new.writes) or a.pc != b.pc or a.rmw or a.copy:
+    if old.kind.pc != new.kind.pc or old.thread.cta is not new.thread.cta:
         return False
-    if old.thread.cta is not new.thread.cta or old.instance != new.instance:
+    return old.instance == new.instance and equal_stores(old, new, at, mask)
+
+
+def equal_stores(old: Access, new: Access, at: int, mask: int) -> bool:
+    """Did two plain stores leave the same in the bytes of `mask` from `at` on?"""
+    if not (old.values and new.values):
         return False
     low = (mask & -mask).bit_length() - 1
     at, nbytes = at + low, mask.bit_length() - low
-    if old.offset != new.offset:
+    if (old.offset, old.width) != (new.offset, new.width):
         return same_units(_bytes(old, at, nbytes), _bytes(new, at, nbytes))
     first, last = (at - old.offset) // old.width, (at + nbytes - 1 - old.offset) // old.width
     pairs = zip(old.values[first : last + 1], new.values[first : last + 1], strict=True)

@@ -47,5 +47,9 @@ class Inexact(Unevaluated):
         super().__init__(reason)
 
 
+class Enough(Exception):
+    """Who watches the run has seen what it looked for."""
+
+
 class BudgetExceeded(Unevaluated):
     """More instructions than the budget allows."""

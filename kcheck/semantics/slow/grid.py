@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from kcheck.semantics.slow.races import Who
 from kcheck.semantics.slow.scheduler import SPINS, Scheduler
-from kcheck.semantics.slow.state import Context, Cta, Step, Thread
+from kcheck.semantics.slow.state import PREEMPTED, Context, Cta, Signal, Step, Thread
 
 # turns of every CTA without progress after which waiting is for ever: threads that spin may still
 # come and go at barriers
@@ -16,7 +16,10 @@ TURNS = 0.5
 
 
 class Grid:
-    """Runs CTAs. `first`: the threads that run whenever they can, and only if no other can."""
+    """Runs CTAs. `first`: the thread that runs whenever it can, and the one that runs only if no
+    other can; of two CTAs, the second begins once the first thread came to instruction `at`.
+    `turns`: let CTAs take turns, in order.
+    """
 
     def __init__(
         self,
@@ -26,12 +29,19 @@ class Grid:
         steps: Sequence[Step],
         accesses: Sequence[bool],
         first: tuple[Who, Who] | None = None,
+        at: int = -1,
+        turns: bool = False,
     ) -> None:
         self.context = context
         self.slots = slots
         self.steps = steps
         self.accesses = accesses
         self.first = first
+        # the first thread came there, and its CTA has to hand over
+        self.came = False
+        self.across = at >= 0 and first is not None and first[0][0] != first[1][0]
+        if self.across and first is not None:
+            self.steps = [*steps[:at], self._noted(steps[at], first[0]), *steps[at + 1 :]]
         self.fresh = list(ctas)
         self.started: list[Scheduler] = []
         if context.chance is not None:
@@ -39,7 +49,7 @@ class Grid:
         elif first is not None:
             self.fresh.sort(key=self._cta_rank)
         self.fresh.reverse()
-        self.turns = context.chance is not None and context.chance.random() < TURNS
+        self.turns = turns or (context.chance is not None and context.chance.random() < TURNS)
 
     def run(self) -> None:
         """Until all CTAs are done."""
@@ -67,8 +77,24 @@ class Grid:
         if self.fresh:
             cta = Cta(self.context, self.fresh.pop(), self.slots)
             rank = self._rank if self.first else None
-            return Scheduler(cta, self.steps, self.accesses, rank)
+            scheduler = Scheduler(cta, self.steps, self.accesses, rank)
+            scheduler.until = self._handed_over if self.across else None
+            return scheduler
         return self.started.pop(0)
+
+    def _noted(self, step: Step, who: Who) -> Step:
+        def noted(t: Thread) -> Signal | None:
+            signal = step(t)
+            if (t.cta.index, t.tid) != who:
+                return signal
+            self.came = True
+            return PREEMPTED if signal is None else signal
+
+        return noted
+
+    def _handed_over(self) -> bool:
+        came, self.came = self.came, False
+        return came
 
     def _give_up(self, scheduler: Scheduler) -> None:
         t = scheduler.ready[-1]
@@ -79,10 +105,13 @@ class Grid:
     def _rank(self, t: Thread) -> int:
         assert self.first is not None
         who = t.cta.index, t.tid
+        if self.across:  # the order of the CTAs is enough
+            return 0 if who in self.first else 1
         return 0 if who == self.first[0] else 2 if who == self.first[1] else 1
 
     def _cta_rank(self, index: int) -> int:
         assert self.first is not None
         x, y, _ = self.context.launch.grid
         place = index % x, index // x % y, index // (x * y)
-        return 0 if place == self.first[0][0] else 2 if place == self.first[1][0] else 1
+        second, others = (1, 2) if self.across else (2, 1)
+        return 0 if place == self.first[0][0] else second if place == self.first[1][0] else others

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +31,7 @@ from kcheck.semantics.slow import (  # noqa: F401  (they fill the table of handl
 from kcheck.semantics.slow.apart import Ways
 from kcheck.semantics.slow.conflicts import Race
 from kcheck.semantics.slow.decode import decode
-from kcheck.semantics.slow.errors import Triple
+from kcheck.semantics.slow.errors import Enough, Triple
 from kcheck.semantics.slow.grid import Grid
 from kcheck.semantics.slow.layout import Layout, float_format
 from kcheck.semantics.slow.memory import Region
@@ -82,7 +82,8 @@ class SlowMachine:
     needs `values` in the launch. `numbers`: Exact, Enclosure, Double. `ctas`: linear indices, x
     fastest; all by default. `seed`: None runs threads and CTAs in order; else a random schedule
     that barriers allow. `budget`: instructions in all. `races`: watch for races. `first`: the
-    (CTA, thread) that runs whenever it can, and the one that runs only if no other can.
+    (CTA, thread) that runs whenever it can, and the one that runs only if no other can; where
+    they are of two CTAs, the second goes once the first came to instruction `at`.
 
     `run` raises Unsupported, Ambiguous, Inexact, BudgetExceeded (all `Unevaluated`), and the
     constructor LaunchError if launch, kernel and inputs don't fit.
@@ -100,6 +101,7 @@ class SlowMachine:
         budget: int = BUDGET,
         races: bool = False,
         first: tuple[Who, Who] | None = None,
+        at: int = -1,
     ) -> None:
         idioms = Idioms(kernel)
         kinds = kinds_of(kernel, idioms)
@@ -120,7 +122,7 @@ class SlowMachine:
         )
         self.budget = budget
         self.ctas = list(range(launch.ctas) if ctas is None else ctas)
-        self.first = first
+        self.first, self.at = first, at
         self.decoder = Decoder(self.context)
         self.steps = [decode(self.decoder, instr) for instr in kernel.code]
         if monitor is not None:
@@ -134,8 +136,7 @@ class SlowMachine:
 
     def run(self) -> SlowResult:
         """Run the CTAs one after another; those that wait for others have turns."""
-        slots = len(self.decoder.slots)
-        Grid(self.context, self.ctas, slots, self.steps, self.accesses, self.first).run()
+        self._grid().run()
         outputs = {
             name: self._output(tensor, region)
             for name, (tensor, region) in self.context.layout.tensors.items()
@@ -146,9 +147,34 @@ class SlowMachine:
             outputs,
             findings.kept,
             findings.seen,
-            self.budget - self.context.left,
+            self.steps_taken,
             self.races,
             monitor.same if monitor else {},
+        )
+
+    def watch(self, enough: Callable[[Monitor], bool]) -> bool:
+        """Run until the monitor has seen enough (asked at each new race), or to the end (False).
+
+        CTAs take turns, so that races between them show early. Raises what `run` raises.
+        """
+        monitor = self.context.monitor
+        assert monitor is not None
+        monitor.enough = enough
+        try:
+            self._grid(turns=len(self.ctas) > 1 and self.first is None).run()
+        except Enough:
+            return True
+        return False
+
+    @property
+    def steps_taken(self) -> int:
+        """Instructions executed so far."""
+        return self.budget - self.context.left
+
+    def _grid(self, turns: bool = False) -> Grid:
+        context, slots = self.context, len(self.decoder.slots)
+        return Grid(
+            context, self.ctas, slots, self.steps, self.accesses, self.first, self.at, turns
         )
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kcheck.launch import Launch
@@ -20,12 +20,13 @@ from kcheck.semantics.slow.clocks import (
 from kcheck.semantics.slow.conflicts import (
     Race,
     Side,
+    equal_stores,
     exempt,
     ordered,
     reason_of,
     same_stores,
 )
-from kcheck.semantics.slow.errors import Triple
+from kcheck.semantics.slow.errors import Enough, Triple
 from kcheck.semantics.slow.memory import Memory
 from kcheck.semantics.slow.shadow import WORD, Access, Log, Window, Word, pieces
 from kcheck.semantics.slow.state import AtBarrier, AtMeeting, Cta, Thread
@@ -73,6 +74,8 @@ class Monitor:
         self.same: dict[int, int] = {}
         self.focus = focus
         self.orders: set[tuple[int, int, Who]] = set()
+        # says that nobody needs to see more
+        self.enough: Callable[[Monitor], bool] | None = None
         self._known: dict[Thread, Knowledge] = {}
         self._serial = 0
         self._generations: dict[tuple[Cta, int], Generations] = {}
@@ -370,6 +373,7 @@ class Monitor:
                 continue
             if not noncoherent and same_stores(old, new, index * WORD, common):
                 self.same[new.kind.pc] = self.same.get(new.kind.pc, 0) + 1
+                self._ask(self.same[new.kind.pc] == 1)
                 continue
             self._report(old, new, index, common)
 
@@ -382,21 +386,38 @@ class Monitor:
         pcs = old.kind.pc, new.kind.pc
         if {(a.thread.cta.index, a.thread.tid) for a in (old, new)} == self.focus:
             self.orders.add((*pcs, (old.thread.cta.index, old.thread.tid)))
+            self._ask(True)
         name = home.name if home else ""
-        self._add(reason_of(old, new), *pcs, sides[0], sides[1], name, byte)
+        equal = equal_stores(old, new, index * WORD, common)
+        self._add(reason_of(old, new), *pcs, sides[0], sides[1], name, byte, equal)
 
     def _side(self, t: Thread, instr: Instr, known: Knowledge) -> Side:
         return Side(instr, t.tid, t.cta.index, known.last)
 
     def _add(
-        self, reason: str, a: int, b: int, first: Side, second: Side, buffer: str, byte: int
+        self,
+        reason: str,
+        a: int,
+        b: int,
+        first: Side,
+        second: Side,
+        buffer: str,
+        byte: int,
+        equal: bool = False,
     ) -> None:
         key = min(a, b), max(a, b), reason
         race = self.races.get(key)
         if race is None:
-            self.races[key] = Race(reason, first, second, buffer, byte)
+            self.races[key] = Race(reason, first, second, buffer, byte, equal=equal)
+            self._ask(True)
         else:
             race.count += 1
+            race.equal &= equal
+
+    def _ask(self, new: bool) -> None:
+        """Raise Enough if what is known now is all that somebody looks for."""
+        if new and self.enough is not None and self.enough(self):
+            raise Enough
 
 
 def _waits_at(t: Thread) -> Instr:

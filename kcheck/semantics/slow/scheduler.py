@@ -27,7 +27,7 @@ from kcheck.semantics.slow.state import (
 PREEMPT_CHANCE = 0.25
 COPY_CHANCE = 0.3  # that an open copy is done before a thread is chosen, in a random schedule
 SPINS = 64  # times that threads of a CTA may spin before other CTAs have a turn
-TURN = 32  # choices of a thread before other CTAs may have a turn, in a random schedule
+TURN = 32  # choices of a thread before other CTAs may have a turn, where they take turns
 
 _LOOK = 1023  # instructions between two looks at the limits
 
@@ -84,6 +84,8 @@ class Scheduler:
         self.rank = rank
         self.spinners: set[Thread] = set()  # since the last progress
         self.progress = 0
+        # says that the CTA's turn is over, if somebody cares
+        self.until: Callable[[], bool] | None = None
         # in the last run a thread waited for a value, and none was about to do another access
         self.stalled = False
         self.barriers: dict[int, Barrier] = {}
@@ -112,7 +114,9 @@ class Scheduler:
                 spins += signal is SPINNING
                 busy = busy or (signal is PREEMPTED and not self._waits(t.pc))
                 self.stalled = spins > 0 and not busy
-                if spins > SPINS or (not alone and self.chance and turns >= TURN):
+                if spins > SPINS or (not alone and turns >= TURN):
+                    return False
+                if self.until is not None and self.until():
                     return False
         except Stop:
             return True

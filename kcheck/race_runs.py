@@ -1,0 +1,181 @@
+"""Races that the lane executor saw, looked for by the slow evaluator.
+
+Its monitor has to see the pair: that is the definition of a race, recomputed from its own log. As
+far as the budget reaches, two schedules then have to bring about both orders of the two accesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from kcheck.canon.families import draws
+from kcheck.confirm import TRIES
+from kcheck.limits import LimitReached
+from kcheck.preconditions import kept
+from kcheck.semantics.race_reports import Race
+from kcheck.semantics.slow import Enclosure, Exact, SlowMachine, Unevaluated
+from kcheck.semantics.slow.confirm import BY_DEFINITION, Both, both_orders
+from kcheck.semantics.slow.conflicts import Race as SlowRace
+from kcheck.semantics.slow.races import PAIRING, Monitor
+from kcheck.witness import Subject, slow_machine, together, unknown_inputs
+
+# instructions that the schedules of one kernel's races may take
+BUDGET = 100_000
+# races whose example the lane executor picks among CTAs: any CTAs show them
+OF_GRID = frozenset({"race.global", "race.nc"})
+SCHEDULES, DEFINITION = "schedules", "definition"
+
+Pair = frozenset[int] | str
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """`sure`: is it a race for the slow evaluator too (None: it can't tell)? `seen`: as what;
+    `by`: SCHEDULES, DEFINITION or "".
+    """
+
+    sure: bool | None
+    seen: SlowRace | None = None
+    by: str = ""
+
+
+@dataclass
+class _Run:
+    """One run on some inputs: what it saw. `same`: instructions that stored equal values in
+    several lanes; `ended`: it saw all that it looked for, or came to its end.
+    """
+
+    make: Callable[..., SlowMachine]
+    ctas: list[int]
+    races: list[SlowRace]
+    same: set[int]
+    ended: bool
+
+
+class RaceRuns:
+    """Runs of one side, each made once, that end when all of its `races` are seen."""
+
+    def __init__(self, side: Subject, seed: int, races: Sequence[Race], strict: bool) -> None:
+        self.side, self.seed, self.races, self.strict = side, seed, races, strict
+        self.left = BUDGET
+        self._made: dict[tuple[int, ...], list[_Run]] = {}
+
+    def confirm(self, race: Race) -> Confirmed:
+        """Does the slow evaluator see it too? LimitReached if a limit is passed before."""
+        ctas = together(self.side, sorted({race.first_who[1], race.second_who[1]}))
+        for run in self._known(race, ctas):
+            found = self._judge(race, run)
+            if found is not None:
+                return found
+        answer: bool | None = None
+        for run in self._of(ctas):
+            found = self._judge(race, run)
+            if found is not None:
+                return found
+            if run.ended:
+                answer = False
+        return Confirmed(answer)
+
+    def _known(self, race: Race, ctas: list[int]) -> Iterator[_Run]:
+        for runs in self._made.values():
+            for run in runs:
+                if race.reason in OF_GRID or set(ctas) <= set(run.ctas):
+                    yield run
+
+    def _of(self, ctas: list[int]) -> Iterator[_Run]:
+        """The runs of these CTAs on a few inputs, made as they are asked for."""
+        made = self._made.setdefault(tuple(ctas), [])
+        inputs = islice(draws(unknown_inputs(self.side), self.seed), TRIES)
+        for i, (_, given) in enumerate(inputs):
+            if i == len(made):
+                self._run(kept(given, self.side.launch), ctas, made)
+            yield made[i]
+
+    def _run(self, inputs: dict[str, Any], ctas: list[int], made: list[_Run]) -> None:
+        place = len(made)
+        for numbers in (Exact, Enclosure) if self.side.rational else (Enclosure,):
+
+            def make(numbers: Any = numbers, **more: Any) -> SlowMachine:
+                return slow_machine(self.side, inputs, numbers, ctas, races=True, **more)
+
+            machine = make()
+            run = _Run(make, ctas, [], set(), ended=False)
+            made[place:] = [run]
+            try:
+                machine.watch(self._enough(ctas))
+                run.ended = True
+                return
+            except Unevaluated:
+                continue
+            finally:
+                monitor = machine.context.monitor
+                run.races = machine.races
+                run.same = set(monitor.same) if monitor is not None else set()
+
+    def _enough(self, ctas: list[int]) -> Callable[[Monitor], bool]:
+        """Are all races seen that these CTAs can show?"""
+        left = {
+            self._pair(race)
+            for race in self.races
+            if {race.first_who[1], race.second_who[1]} <= set(ctas)
+        }
+
+        def enough(monitor: Monitor) -> bool:
+            if monitor.races:
+                last = next(reversed(monitor.races.values()))
+                left.difference_update((_pair_of(last), last.buffer))
+            if self.strict:
+                code = self.side.kernel.code
+                left.difference_update(frozenset({code[at].span.start}) for at in monitor.same)
+            return not left
+
+        return enough
+
+    def _pair(self, race: Race) -> Pair:
+        code = self.side.kernel.code
+        if race.reason == PAIRING:
+            # which arrivals meet at a barrier hangs on the schedule, that they may does not
+            return race.region
+        return frozenset({code[race.first].span.start, code[race.second].span.start})
+
+    def _judge(self, race: Race, run: _Run) -> Confirmed | None:
+        """The race among those that a run saw, or None."""
+        pair = self._pair(race)
+        pairs = [r for r in run.races if pair in (_pair_of(r), r.buffer)]
+        found = next((r for r in pairs if r.reason == race.reason), pairs[0] if pairs else None)
+        if found is not None:
+            return Confirmed(True, found, self._by(found, run))
+        if self.strict and race.first == race.second and race.first in run.same:
+            return Confirmed(True, None, DEFINITION)
+        return None
+
+    def _by(self, race: SlowRace, run: _Run) -> str:
+        """What confirms a race that the definition confirms."""
+        if race.reason in BY_DEFINITION:
+            return DEFINITION
+        machines: list[SlowMachine] = []
+
+        def make(first: Both, at: int) -> SlowMachine:
+            self._spend(machines)
+            machines.append(run.make(first=first, at=at, budget=self.left))
+            return machines[-1]
+
+        try:
+            both = all(both_orders(self.side.kernel.code, race, make))
+        except (LimitReached, MemoryError):  # the next race will say so: this one is confirmed
+            both = False
+        self._spend(machines)
+        return SCHEDULES if both else DEFINITION
+
+    def _spend(self, machines: list[SlowMachine]) -> None:
+        while machines:
+            self.left = max(self.left - machines.pop().steps_taken, 0)
+
+
+def _pair_of(race: SlowRace) -> Pair:
+    if race.reason == PAIRING:
+        return race.buffer
+    return frozenset({race.first.instr.span.start, race.second.instr.span.start})
