@@ -21,7 +21,7 @@ from kcheck.semantics.clocks import Clocks
 from kcheck.semantics.copies import Copies
 from kcheck.semantics.generations import Generations
 from kcheck.semantics.grid_races import GridRaces
-from kcheck.semantics.orders import WIDE, Orders, Pledge
+from kcheck.semantics.orders import Orders, Pledge
 from kcheck.semantics.race_search import Search, others
 from kcheck.semantics.regions import Region
 from kcheck.semantics.shadow import (
