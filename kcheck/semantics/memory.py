@@ -191,7 +191,7 @@ class Memory:
         offset = (cell - start) * self.granule + rest
         real = (kind == REAL) & active
         partial = real & ((width != size) | (offset != 0))
-        if partial.any() and (partial == real).all():
+        if partial.any() and (partial == active).all():
             return self._fields(start, offset, size, active)
         if (partial | ((kind == TORN) & active)).any():
             raise Unsupported("reinterpret", "a part of a float in memory is read")

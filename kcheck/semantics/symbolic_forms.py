@@ -27,6 +27,7 @@ from kcheck.semantics.symbolic_integers import (
 )
 from kcheck.semantics.symbolic_words import WORDS
 from kcheck.semantics.values import Int, Mixed, Symbolic, either, join
+from kcheck.semantics.words import Source
 
 if TYPE_CHECKING:
     from kcheck.semantics.machine import Machine
@@ -230,7 +231,13 @@ def with_symbolic(
         word = None if words is None else words([x.bits for x in found])
         if word is None:
             return _opaque(m, form, found, size)
-        return Symbolic(size, None, word=word, u=undefined_lanes(m, found))
+        u = undefined_lanes(m, found)
+        if name != "bit.shl":
+            return Symbolic(size, None, word=word, u=u)
+        # a product as well, modulo the width
+        x, factor = found[0], 1 << min(found[1].bits.ones, 8 * size)
+        n = m.reals.mul(congruent(m, x), m.reals.constant(factor))
+        return Symbolic(size, Source(n), word=word, step=x.step * factor, u=u)
 
     def symbolic(m: Machine, xs: list[Any]) -> Any:
         if numbers is not None:

@@ -96,7 +96,8 @@ def congruent(m: Machine, x: Symbolic) -> Real[Any]:
 def fits(m: Machine, n: Real[Any], low: int, high: int, u: Any) -> bool:
     """Within [low, high] in all lanes of the group that are defined."""
     least, greatest = m.reals.ends(n)
-    inside = np.broadcast_to((least >= low) & (greatest <= high), (m.lanes,))
+    # no float is the greatest number of 64 bits, but the next power of 2 is one
+    inside = np.broadcast_to((least >= low) & (greatest < high + 1), (m.lanes,))
     live = m.group() if m.live(u) is None else m.group() & ~u
     return bool((inside | ~live).all())
 

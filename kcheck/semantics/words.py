@@ -206,7 +206,8 @@ def read_as(reals: Reals[Any], n: Real[Any], bits: int, signed: bool) -> Real[An
     """
     low, high = limits(bits, signed)
     least, greatest = reals.ends(n)
-    fits = (least >= low) & (greatest <= high)
+    # no float is the greatest number of 64 bits, but the next power of 2 is one
+    fits = (least >= low) & (greatest < high + 1)
     if fits.all():
         return n
     word = whole(Source(n), bits)

@@ -269,6 +269,42 @@ def test_rounding_a_rounded_number_changes_nothing() -> None:
     assert judged(ways[0], ways[0].replace("42FE0000", "42FC0000"), (x, z)).verdict == "refuted"
 
 
+def test_the_ends_of_64_bits() -> None:
+    """-x is not x's negative where x is the least number."""
+    x, z = symbol("i", "s64", LANES), out("z", "f64", LANES)
+    end = "cvt.rn.f64.s64 %g1, %d1; st.global.f64 [%z], %g1;"
+    one = f"ld.global.s64 %d1, [%i]; neg.s64 %d1, %d1; {end}"
+    two = "ld.global.s64 %d1, [%i]; cvt.rn.f64.s64 %g1, %d1; neg.f64 %g1, %g1;"
+    two += "st.global.f64 [%z], %g1;"
+    assert judged(one, two, (x, z)).verdict != "proved"
+    assert told(judged(one, one.replace("neg.s64 %d1, %d1", "sub.s64 %d1, 0, %d1"), (x, z))) == (
+        "proved",
+        "exact",
+    )
+    small = Tensor("i", "s64", (LANES,), "in", promise=Promise(-(2**40), 2**40))
+    assert told(judged(one, two, (small, z))) == ("proved", "exact")
+
+
+def test_a_shift_is_a_product() -> None:
+    z = out("z", "u32", LANES)
+    end = "st.global.u32 [%z], %r2;"
+    five = f"{LOAD} mul.lo.u32 %r2, %r1, 5; {end}"
+    assert told(judged(five, f"{LOAD} shl.b32 %r2, %r1, 2; add.u32 %r2, %r2, %r1; {end}",
+                       (WORDS, z))) == ("proved", "exact")  # fmt: skip
+
+
+def test_bytes_beside_others_in_memory() -> None:
+    """A byte of a word of an input, read beside lanes that read what is known, or nothing."""
+    z = out("z", "u32", LANES)
+    head = f"{SHARED} {LOAD} setp.lt.u32 %p1, %tid.x, 9; @%p1 st.shared.b32 [%s], %r1;"
+    end = "ld.shared.u8 %r2, [%s+1]; st.global.u32 [%z], %r2;"
+    verdict = judged(f"{head} @!%p1 st.shared.b32 [%s], 7; {end}", f"{head} {end}", (WORDS, z))
+    assert told(verdict) == ("undecided", "unsupported.reinterpret")
+    whole = f"{SHARED} {LOAD} st.shared.b32 [%s], %r1; {end}"
+    assert told(judged(whole, f"{LOAD} bfe.u32 %r2, %r1, 8, 8; st.global.u32 [%z], %r2;",
+                       (WORDS, z))) == ("proved", "exact")  # fmt: skip
+
+
 @pytest.mark.parametrize("row", NAMED)
 def test_other_functions_are_known_by_name(row: str) -> None:
     z = out("z", "u32", LANES)
