@@ -68,9 +68,11 @@ def test_pools_tell_values_apart() -> None:
     for pool in pools:
         for made in pool.made:
             parts = made.expr.args
-            guarded += made.expr.op == "select" and "div" in str(parts[1:]) and made.counts.all()
+            guarded += bool(
+                made.expr.op == "select" and "div" in str(parts[1:]) and made.counts.all()
+            )
             changed = pool.changed(made)
             apart = np.flatnonzero(made.counts & changed.counts & (made.at != changed.at))
-            near += 0 < apart.size < 60
+            near += int(0 < apart.size < 60)
     assert near > 50
     assert guarded > 20
