@@ -39,8 +39,9 @@ def field_run(question: Question, trials: int, redraws: int = 0, *, both: bool =
     levels = 1 + any(
         i.opcode[0] == "ex2" for s in (question.reference, question.subject) for i in s.kernel.code
     )
+    deeper = False
     while True:
-        field = FieldDomain(question.seed + redraws, trials, levels)
+        field = FieldDomain(question.seed + redraws, trials, levels, deeper=deeper)
         domain = question.within_ranges(field)
         reals: Reals[Any] = Reals(domain)
         try:
@@ -48,9 +49,9 @@ def field_run(question: Question, trials: int, redraws: int = 0, *, both: bool =
             b = _execute(question, question.subject, "subject", reals) if both else a
             return FieldRun(field, domain, a, b, trials, levels, redraws)
         except LevelsExhausted:
-            if levels == MAX_LEVELS:
-                raise
-            levels += 1
+            # what is nested deeper is left to exact proofs
+            deeper = levels == MAX_LEVELS
+            levels = min(levels + 1, MAX_LEVELS)
         except Collision:
             if redraws >= REDRAWS:
                 raise

@@ -105,7 +105,8 @@ def _steps(
         for k in known[np.argsort(-np.abs(slopes[c, known]), kind="stable")][:2].tolist():
             for target in FAR if s.op[place] == EXP2 else NEAR:
                 point = base.copy()
-                point[moved[k]] += (target - now[c, 0]) / slopes[c, k]
+                with np.errstate(over="ignore"):  # what is not finite becomes 0
+                    point[moved[k]] += (target - now[c, 0]) / slopes[c, k]
                 out.append(point)
     return close.rounded(np.stack(out, axis=1)) if out else np.zeros((base.size, 0))
 

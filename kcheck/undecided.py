@@ -27,7 +27,10 @@ _DECIDED = (
 ADVICE: dict[str, tuple[str, ...]] = {
     "budget.time": ("a larger --time-limit, if one was given", _SMALLER),
     "budget.memory": ("a larger --memory-limit, if one was given", _SMALLER),
-    "budget.levels": ("the kernels in parts: one exp inside another is tested at most 3 deep",),
+    "budget.levels": (
+        "--engine auto: exact proofs know no depth",
+        "the kernels in parts: one exp inside another is tested at most 3 deep",
+    ),
     "budget.degree": ("--engine term: exact proofs know no degrees", _SMALLER),
     "budget.seeds": ("another --seed",),
     "tested-equal": ("--engine auto, which tries an exact proof as well", _SMALLER),

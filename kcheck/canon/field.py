@@ -29,12 +29,15 @@ class FieldDomain:
     """Identity testing with `trials` independent chains of `levels` primes, drawn from `seed`.
 
     Levels are those that are ever needed: a value under n nested exp2 needs n + 1. The domain
-    raises LevelsExhausted for an exp2 too many and Collision where chance struck (draw a new
-    seed). `atoms` and `max_sets` count what entered the tables, for the error bound.
+    raises LevelsExhausted for an exp2 too many (`deeper`: takes it for an atom) and Collision where
+    chance struck (draw a new seed). `atoms` and `max_sets` count what entered the tables, for the
+    error bound.
     """
 
-    def __init__(self, seed: int, trials: int = 4, levels: int = 1) -> None:
-        self.seed, self.trials, self.levels = seed, trials, levels
+    def __init__(
+        self, seed: int, trials: int = 4, levels: int = 1, *, deeper: bool = False
+    ) -> None:
+        self.seed, self.trials, self.levels, self.deeper = seed, trials, levels, deeper
         self._key = hashlib.sha256(f"kcheck {seed} {trials} {levels}".encode()).digest()
         rng = np.random.Generator(np.random.PCG64(int.from_bytes(self._key, "big")))
         self.primes = chains.draw(rng, trials, levels)
@@ -161,6 +164,8 @@ class FieldDomain:
     def exp2(self, a: FieldValue) -> FieldValue:
         """2 to the power of each lane; the result has one level less than the argument."""
         depth = a.depth - 1
+        if depth < 1 and self.deeper:
+            return self.atom("exp2", [a])
         if depth < 1 or self._powers is None:
             raise LevelsExhausted(f"exp2 below the deepest of {self.levels} levels")
         exponent = a.r[1:]

@@ -133,6 +133,12 @@ def test_levels_run_out(d: FieldDomain, xyz: list[FieldValue]) -> None:
         d.exp2(d.mul(twice, xyz[1]))
     with pytest.raises(LevelsExhausted):
         FieldDomain(1).exp2(FieldDomain(1).input("x", 1))
+    deeper = FieldDomain(1, deeper=True)
+    inputs = deeper.input("x", 2)
+    power = deeper.exp2(inputs)
+    assert power.depth == 1
+    assert deeper.equal(power, deeper.exp2(inputs)).all()
+    assert deeper.opaque
     # an atom is a new indeterminate and whole again
     assert d.atom("tanh", [twice]).depth == 3
     assert d.maximum(twice, xyz[0]).depth == 3

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
 from kcheck.canon.term.algebra import Algebra
 from kcheck.canon.term.dag import ATOM, CONST, BudgetSpent, Dag, Nodes
 from kcheck.canon.term.functions import Functions
+from kcheck.canon.term.merging import merged
 from kcheck.canon.term.names import Writer
 from kcheck.canon.term.normalize import MANY, Normalizer, Unprovable
 from kcheck.canon.term.rationals import MINUS, ONE
@@ -144,6 +147,11 @@ class Equality:
                 return all(self._is_zero(how, part, writer) for part in parts)
             step, multiplied = writer.step(poly)
             if step is None:
+                step = merged(how.f, poly, partial(self._same, how, writer))
+            if step is None:
                 return False
             poly, whole = step, whole and not multiplied
         return True
+
+    def _same(self, how: Normalizer, writer: Writer, one: int, other: int) -> bool:
+        return self._is_zero(how, self.a.sum(one, self.a.minus(other)), writer)

@@ -48,6 +48,8 @@ Bool = NDArray[np.bool_]
 SHORT = 8
 # products that writing out the names in an argument may take
 SPELLED = 1 << 17
+# entries of a worklist from which on like ones are looked for
+CROWD = 1 << 12
 # exponentials that are normalized before they are asked for
 AHEAD = 1 << 15
 # terms that are kept before like ones are added
@@ -132,16 +134,27 @@ class Normalizer:
         products: list[Entries] = []
         done: list[Terms] = []
         kept, limit = 0, MANY
+        ordered, crowd = False, CROWD
         while todo.a.size or products:
             limits.check()
             more: list[Entries] = []
             before = len(done)
             if todo.a.size:
+                # where many paths lead to one node, it waits until all have come
+                latest = todo.latest() if ordered else np.ones(todo.a.size, bool)
+                if not latest.all():
+                    more.append(todo.pick(~latest))
+                    todo = todo.pick(latest)
                 self._plain(todo, more, products, done)
             if products:
                 batch, products = Entries.joined(products), []
                 self._products(batch, more, products, done)
             todo = Entries.joined(more)
+            if ordered or todo.a.size > crowd:
+                crowd = 2 * todo.a.size  # sorting them is dear
+                merged = todo.merged(self.a.q)
+                ordered = ordered or 2 * merged.a.size < todo.a.size
+                todo = merged
             kept += sum(t.r.size for t in done[before:])
             self.peak = max(self.peak, kept)
             if kept > limit:

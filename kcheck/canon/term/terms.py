@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kcheck.canon.term.dag import Nodes
 from kcheck.canon.term.monomials import Keys
-from kcheck.canon.term.rationals import Ids
+from kcheck.canon.term.rationals import ZERO, Ids, Rationals
 
 
 class Terms(NamedTuple):
@@ -45,6 +45,23 @@ class Entries(NamedTuple):
     def pick(self, rows: Any) -> Entries:
         """Some rows."""
         return Entries(self.t.pick(rows), self.a[rows], self.b[rows])
+
+    def latest(self) -> NDArray[np.bool_]:
+        """The entries of the latest node of each root."""
+        top = np.full(int(self.t.r.max()) + 1, np.iinfo(np.int32).min, np.int32)
+        np.maximum.at(top, self.t.r, self.a)
+        return self.a == top[self.t.r]
+
+    def merged(self, q: Rationals) -> Entries:
+        """Like entries added, for one node each."""
+        keys = self.t.x, self.t.p, self.a, self.t.r
+        e = self.pick(np.lexsort(keys))
+        new = np.ones(e.a.size, bool)
+        new[1:] = np.logical_or.reduce([np.diff(k) != 0 for k in (e.t.x, e.t.p, e.a, e.t.r)])
+        starts = np.flatnonzero(new)
+        out = e.pick(starts)
+        out = out._replace(t=out.t._replace(c=q.sums(e.t.c, starts)))
+        return out.pick(out.t.c != ZERO)
 
     @staticmethod
     def joined(parts: Sequence[Entries]) -> Entries:

@@ -162,3 +162,54 @@ def points(seed: int) -> dict[str, Any]:
     )
     rows = np.concatenate([grid, rng.integers(-8, 9, (64, 3)) / 4])
     return dict(zip(INPUTS, rows.T.astype(float), strict=True))
+
+
+NOT = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
+WRONG = {
+    "add": ("sub", "mul", "maximum"),
+    "sub": ("add",),
+    "mul": ("add", "sub"),
+    "maximum": ("minimum", "add"),
+    "minimum": ("maximum",),
+    "lt": ("le", "gt", "ne"),
+    "le": ("lt", "ge", "eq"),
+    "gt": ("ge", "lt"),
+    "ge": ("gt", "eq"),
+    "eq": ("ne", "le"),
+    "ne": ("eq",),
+}
+
+
+def rewritten(rng: random.Random, e: Expr) -> Expr:
+    """The same function by laws that hold everywhere."""
+    args = tuple(rewritten(rng, arg) for arg in e.args)
+    if e.op in ("add", "mul", "maximum", "minimum") and rng.random() < 0.5:
+        args = args[::-1]
+    if e.op == "sub" and rng.random() < 0.5:
+        return Expr("add", (args[0], Expr("neg", (args[1],))))
+    if e.op == "mul" and args[1].op in ("add", "sub") and rng.random() < 0.5:
+        parts = (Expr("mul", (args[0], part)) for part in args[1].args)
+        return Expr(args[1].op, tuple(parts))
+    if e.op == "exp2" and args[0].op == "add" and rng.random() < 0.5:
+        return Expr("mul", tuple(Expr("exp2", (part,)) for part in args[0].args))
+    if e.op == "maximum" and rng.random() < 0.3:
+        return Expr("maximum", (Expr("maximum", args), args[0]))
+    if e.op == "maximum" and rng.random() < 0.3:
+        return Expr("select", (Expr(rng.choice(("gt", "ge")), args), *args))
+    if e.op == "select" and rng.random() < 0.5:
+        condition, yes, no = args
+        return Expr("select", (Expr(NOT[condition.op], condition.args), no, yes))
+    return Expr(e.op, args)
+
+
+def changed(rng: random.Random, e: Expr) -> Expr:
+    """One wrong step somewhere in an expression."""
+    inner = [i for i, arg in enumerate(e.args) if arg.args]
+    if inner and rng.random() < 0.7:
+        i = rng.choice(inner)
+        return Expr(e.op, (*e.args[:i], changed(rng, e.args[i]), *e.args[i + 1 :]))
+    if not e.args:
+        return rng.choice((e + 1, -e, X, Y))
+    if e.op in WRONG:
+        return Expr(rng.choice(WRONG[e.op]), e.args)
+    return Expr(e.op, (changed(rng, e.args[0]), *e.args[1:]))

@@ -167,6 +167,26 @@ EQUAL = {
         select("ge", X, 0, X, 0) / (Y - Z) + select("ge", Y, 0, Y, 0),
         top(X, 0) / (Y - Z) + top(Y, 0),
     ),
+    "an argument of quotients": (
+        call("tanh", X / (X + Y) - Y / (X + Y)),
+        call("tanh", (X - Y) / (X + Y)),
+    ),
+    "arguments of arguments": (
+        sqrt(exp2(number(1) / X + number(1) / Y) + Z * Z),
+        sqrt(exp2((X + Y) / (X * Y)) + Z * Z),
+    ),
+    "an exponent of quotients": (
+        exp2(X / (X + Y)) * exp2(-Y / (X + Y)) * Z,
+        Z * exp2((X - Y) / (X + Y)),
+    ),
+    "a maximum of quotients": (
+        top(X / (X + Y) - Y / (X + Y), Z),
+        top((X - Y) / (X + Y), Z),
+    ),
+    "a compare of quotients": (
+        select("gt", X / (X + Y) - Y / (X + Y), 0, X, Z),
+        select("gt", (X - Y) / (X + Y), 0, X, Z),
+    ),
     "compare scaled": (select("lt", X * 2, Y * 2, X, Z), select("gt", Y, X, X, Z)),
     "compare an exponential": (select("gt", exp2(X), 0, X, Z), X),
     "not less": (select("ge", X, Y, X, Z), select("lt", X, Y, Z, X)),
@@ -220,6 +240,14 @@ DIFFERENT = {
     "many indicators in a divisor": (
         select("gt", X, 0, Y * MANY / MANY, 5),
         select("gt", X, 0, Y, 5) + CORNER * Z,
+    ),
+    "another argument of quotients": (
+        call("tanh", X / (X + Y) + Y / (X + Z)),
+        call("tanh", (X + Y) / (X + Y)),
+    ),
+    "another exponent of quotients": (
+        exp2(X / (X + Y)) * exp2(Y / (X + Y)),
+        exp2(X / (X + Y) + Z / (X + Y)),
     ),
     "many factors of a divisor": (
         select("gt", X, 0, PRODUCT * (Y / PRODUCT), 5),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kcheck.canon.domain import Collision, LevelsExhausted
 from kcheck.canon.field import FieldDomain
 from kcheck.canon.term.domain import TermDomain
-from tests.canon.term.expressions import Expr, build, compute, points, some
+from tests.canon.term.expressions import Expr, build, compute, points, rewritten, some
 
 FAMILIES = [
     ("add", "sub", "mul", "neg"),
@@ -86,23 +86,6 @@ def test_rational_functions_are_decided(seed: int) -> None:
         sympy.together(in_sympy(a) - in_sympy(b)).expand() == 0
         or sympy.cancel(in_sympy(a) - in_sympy(b)) == 0
     )
-
-
-def rewritten(rng: random.Random, e: Expr) -> Expr:
-    """The same function by laws that hold everywhere."""
-    args = tuple(rewritten(rng, arg) for arg in e.args)
-    if e.op in ("add", "mul", "maximum", "minimum") and rng.random() < 0.5:
-        args = args[::-1]
-    if e.op == "sub" and rng.random() < 0.5:
-        return Expr("add", (args[0], Expr("neg", (args[1],))))
-    if e.op == "mul" and args[1].op in ("add", "sub") and rng.random() < 0.5:
-        parts = (Expr("mul", (args[0], part)) for part in args[1].args)
-        return Expr(args[1].op, tuple(parts))
-    if e.op == "exp2" and args[0].op == "add" and rng.random() < 0.5:
-        return Expr("mul", tuple(Expr("exp2", (part,)) for part in args[0].args))
-    if e.op == "maximum" and rng.random() < 0.3:
-        return Expr("maximum", (Expr("maximum", args), args[0]))
-    return Expr(e.op, args)
 
 
 @settings(max_examples=60, deadline=None)

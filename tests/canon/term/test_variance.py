@@ -60,7 +60,7 @@ def normalized(d: TermDomain, x: list[TermValue], how: Callable[..., Moments]) -
     return d.div(d.sub(x[3], mean), d.atom("sqrt", [d.add(variance, eps)]))[0]
 
 
-@pytest.mark.parametrize(("how", "n"), [(one_pass, N), (welford, 10)])
+@pytest.mark.parametrize(("how", "n"), [(one_pass, N), (welford, N // 2)])
 def test_variance(how: Callable[..., Moments], n: int) -> None:
     d = TermDomain()
     x = [d.input("x", n)[i : i + 1] for i in range(n)]
