@@ -60,6 +60,8 @@ def field_run(question: Question, trials: int, redraws: int = 0, *, both: bool =
 
 def _execute(question: Question, side: Subject, name: str, reals: Reals[Any]) -> Execution:
     notes = question.seen[name] = Notes()
+    if question.subject is question.reference:
+        name = "kernel"
     try:
         return execute(
             side.kernel,

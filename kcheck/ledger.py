@@ -80,7 +80,7 @@ def _assumptions(
         question,
         run,
         lambda side: side.extremes,
-        "integer atomics take the maximum of floats by their bits in the {name}, "
+        "integer atomics take maxima or minima of floats by their bits in the {name}, "
         "none of which is -0.0 (line {lines})",
     )
     yield from _idle(question, comparisons)

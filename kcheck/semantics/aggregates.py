@@ -7,9 +7,13 @@ from kcheck.semantics.flow import Flow
 
 
 def is_aggregate(flow: Flow, pc: int) -> bool:
-    """Does a mask of active lanes only let one of them add their number?
+    """Does a mask of active lanes only let one of them add their number?"""
+    return election(flow, pc) is not None
 
-    Then the sum does not depend on how the schedule groups the lanes.
+
+def election(flow: Flow, pc: int) -> tuple[set[int], int] | None:
+    """If a mask of active lanes only lets one of them add their number: the additions, and the
+    comparison that elects it. Then the sum does not depend on how the schedule groups the lanes.
     """
     elections: set[int] = set()
     counts: set[int] = set()
@@ -20,19 +24,33 @@ def is_aggregate(flow: Flow, pc: int) -> bool:
         elif name == "int.brev":
             firsts = _readers(flow, at)
             if not all("shiftamt" in flow.code[use].opcode for use in firsts):
-                return False
+                return None
             elections |= {test for use in firsts for test in _readers(flow, use)}
         elif name == "int.bfind" and "shiftamt" not in opcode:
             elections |= _readers(flow, at)
         else:
-            return False
+            return None
     updates = {update for at in counts for update in _readers(flow, at)}
     if not updates or len(elections) != 1:
-        return False
-    return all(
-        flow.names[at] in ("atom.add", "red.add") and _only_elected(flow, pc, at, *elections)
-        for at in updates
-    )
+        return None
+    (test,) = elections
+    sums = all(flow.names[at] in ("atom.add", "red.add") for at in updates)
+    if not sums or not all(_only_elected(flow, pc, at, test) for at in updates):
+        return None
+    return updates, test
+
+
+def elected_ways(flow: Flow, test: int) -> dict[int, int]:
+    """Branches on an election -> where the elected lane goes."""
+    equal = flow.code[test].opcode[1] == "eq"
+    ways: dict[int, int] = {}
+    for name in flow.defs[test]:
+        for use in flow.reached(test, name):
+            guard = flow.code[use.pc].guard
+            if flow.names[use.pc] == "bra" and guard is not None:
+                taken = guard.negated != equal
+                ways[use.pc] = flow.successors[use.pc][0 if taken else 1]
+    return ways
 
 
 def _readers(flow: Flow, pc: int) -> set[int]:

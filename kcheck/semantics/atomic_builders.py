@@ -17,7 +17,7 @@ from kcheck.semantics.cas_choices import Choice
 from kcheck.semantics.cas_loops import CasLoop
 from kcheck.semantics.cas_updates import cas_apply, choice_apply
 from kcheck.semantics.decode import Builder, Decoder, put
-from kcheck.semantics.extremes import with_one_sign
+from kcheck.semantics.extremes import on_bits
 from kcheck.semantics.histories import in_turn
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.move_builders import type_size
@@ -100,7 +100,7 @@ def _update(d: Decoder, instr: Instr, slots: Slots) -> Step:
     draws, arrives = d.at in plan.tickets, d.at in plan.arrivals
     commutes = op if code or op in ("inc", "dec") else ""
     floats = op in ("min", "max") and d.machine.arithmetic is None
-    of_floats = with_one_sign(d, instr, slots) if floats else None
+    of_floats = on_bits(d, instr, slots) if floats else None
 
     def run(m: Machine) -> None:
         if of_floats is not None and of_floats(m):

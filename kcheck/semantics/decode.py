@@ -29,6 +29,8 @@ from kcheck.ptx_frontend.tree import (
     type_bytes,
 )
 from kcheck.semantics import special
+from kcheck.semantics.arm_sums import arm_sums
+from kcheck.semantics.arms import END
 from kcheck.semantics.branching import Branching, only_computes
 from kcheck.semantics.cas_updates import going_on
 from kcheck.semantics.codec import literal_bits
@@ -36,7 +38,8 @@ from kcheck.semantics.extremes import in_arms, in_run, sign_test
 from kcheck.semantics.gates import gate, judged
 from kcheck.semantics.machine import Block, Machine, Outcome, Program, Step
 from kcheck.semantics.pointers import keep_bits
-from kcheck.semantics.sign_pairs import END, Arms, SignPairs, sign_pairs
+from kcheck.semantics.sign_pairs import Arms, SignPairs, sign_pairs
+from kcheck.semantics.sums import in_arm
 from kcheck.semantics.values import FMT_BYTES, UNSIGNED, Int, Pred, Unsupported
 
 Builder = Callable[["Decoder", Instr, dict[str, str]], Step]
@@ -67,7 +70,9 @@ class Decoder:
         self.at = 0
         self.branching = Branching(self)
         # in true formats a float is its bits: no pair is anything else than its atomics
-        self.pairs = sign_pairs(self.kernel) if machine.arithmetic is None else SignPairs()
+        real = machine.arithmetic is None
+        self.pairs = sign_pairs(self.kernel) if real else SignPairs()
+        self.sums = arm_sums(self.kernel) if real else {}
 
     def _new(self, key: Any, value: Any) -> int:
         slot = self._slots.get(key)
@@ -292,10 +297,7 @@ def _block(decoder: Decoder, index: int) -> Block:
     if name == "bra":
         assert isinstance(last.operands[0], Target)
         stop, end = stop - 1, _branch(decoder, last, index, starts[last.operands[0].index], follow)
-        arms = decoder.pairs.branches.get(stop)
-        if arms is not None and (arms.join == END or arms.join in starts):
-            join = EXIT if arms.join == END else starts[arms.join]
-            end = _pair_or(decoder, arms, last.guard, join, end)
+        end = _at_once(decoder, stop, starts, end)
     elif name == "brx.idx":
         jump = partial(_indexed, decoder, last, starts)
         stop, end = stop - 1, _where_guarded(decoder, last, follow, jump)
@@ -354,15 +356,22 @@ def _branch(decoder: Decoder, instr: Instr, block: int, target: int, follow: int
     return end
 
 
-def _pair_or(decoder: Decoder, arms: Arms, guard: Guard | None, join: int, end: End) -> End:
-    """A branch whose arms are the halves of a float maximum or minimum."""
-    assert guard is not None
-    maps = [(at, step(decoder, decoder.kernel.code[at])) for at in arms.maps]
+def _at_once(decoder: Decoder, at: int, starts: Mapping[int, int], end: End) -> End:
+    """A branch whose arms hold nothing but atomics that may be done at once."""
+    found = decoder.pairs.branches.get(at) or decoder.sums.get(at)
+    guard = decoder.kernel.code[at].guard
+    if found is None or guard is None or (found.join != END and found.join not in starts):
+        return end
+    join = EXIT if found.join == END else starts[found.join]
+    maps = [(pc, step(decoder, decoder.kernel.code[pc])) for pc in found.maps]
     try:
-        at_once = in_arms(decoder, arms, guard, maps)
+        if isinstance(found, Arms):
+            done = in_arms(decoder, found, guard, maps)
+        else:
+            done = in_arm(decoder, found, guard, maps)
     except Unsupported:
         return end
-    return lambda m: join if at_once(m) else end(m)
+    return lambda m: join if done(m) else end(m)
 
 
 def _indexed(decoder: Decoder, instr: Instr, starts: Mapping[int, int]) -> End:

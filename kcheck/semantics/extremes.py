@@ -169,15 +169,43 @@ def extreme(
     value, fmt = written_lanes(reals, x, place.mask, len(cell)), x.fmt
     choose = reals.maximum if largest else reals.minimum
     cells, value = _folded(reals, choose, cell, value)
-    old = memory.numbers(cells, size, fmt)
-    ids = reals.ids(old)
-    if (_no_number(ids) & (ids != UNDEF)).any():
-        raise Unsupported("infinity", "an atomic maximum of bits of what is no number")
+    old = _held(m, place, cells, size, fmt)
     if above and not (reals.compare("ge", False, old, reals.uniform(ZERO))[0] == 1).all():
         raise Unsupported("reinterpret", "a maximum of bits that may be those of negative floats")
     new = choose(old, value)
     new.fmt = fmt
     memory.save(cells, size, [new], None)
+
+
+def _held(m: Machine, place: Place, cells: Array, size: int, fmt: str) -> Real[Any]:
+    old = place.region.memory.numbers(cells, size, fmt)
+    ids = m.reals.ids(old)
+    if (_no_number(ids) & (ids != UNDEF)).any():
+        raise Unsupported("infinity", "an atomic maximum of bits of what is no number")
+    return old
+
+
+def _largest_bits(m: Machine, place: Place, x: Real[Any], size: int, signed: bool) -> None:
+    """Atomically make each cell what has the largest bits, as integers, of it and what lanes give.
+
+    Of floats below 0 the least has the largest bits; for signed integers these come before all
+    others, for unsigned ones after them.
+    """
+    reals = m.reals
+    cell = place.cell if place.mask is None else place.cell[place.mask]
+    if not len(cell):
+        return
+    value = written_lanes(reals, x, place.mask, len(cell))
+    cells, most = _folded(reals, reals.maximum, cell, value)
+    _, least = _folded(reals, reals.minimum, cell, value)
+    old = _held(m, place, cells, size, x.fmt)
+    most, least = reals.maximum(old, most), reals.minimum(old, least)
+    known, p = reals.compare("ge", False, most if signed else least, reals.uniform(ZERO))
+    new = reals.where(known == 1, most, least)
+    if p is not None and (known < 0).any():
+        new = reals.where(known < 0, reals.select(p, most, least), new)
+    new.fmt = x.fmt
+    place.region.memory.save(cells, size, [new], None)
 
 
 def _folded(
@@ -256,17 +284,17 @@ def in_run(d: Decoder, pairs: list[tuple[Half, Half]], steps: list[tuple[int, St
     return run
 
 
-def with_one_sign(d: Decoder, instr: Instr, slots: Slots) -> Callable[[Machine], bool]:
-    """An atomic on the bits of floats that all have one sign, done at once; False where it isn't.
+def on_bits(d: Decoder, instr: Instr, slots: Slots) -> Callable[[Machine], bool]:
+    """An integer minimum or maximum alone, done at once where its operands are floats; else False.
 
-    Unsigned integers have the order of floats that are not less than 0.
+    All of one sign: as the half of a pair. Of any sign: the largest bits as they are.
     """
     op, t = slots["op"], slots["type"]
     largest, negative = HALVES[op, t[0]]
     width = int(t[1:]) // 8
     half = Half(d.at, largest, negative, width)
     target, plain = target_of(d, half), target_of(d, replace(half, largest=op == "max"))
-    fmt = FORMATS[width]
+    code, fmt = atomic_code(op, t, slots["scope"]), FORMATS[width]
 
     def run(m: Machine) -> bool:
         x = m.regs[target.operand]
@@ -279,6 +307,11 @@ def with_one_sign(d: Decoder, instr: Instr, slots: Slots) -> Callable[[Machine],
         signs = set(_there(m, known)[group].tolist())
         if signs <= {0 if negative else 1}:
             apply(m, Update(target, x, group))
+        elif op == "max":
+            m.extremes.add(m.at)
+            for place in places(m, target.at, width, code):
+                untracked(m, place, width)
+                _largest_bits(m, place, x, width, t[0] == "s")
         elif t[0] == "u" and signs <= {1}:
             apply(m, Update(plain, x, group, above=True))
         else:

@@ -77,6 +77,8 @@ class Memory:
         self.store: Any = None
         self.width = granule if source is not None else 0
         self.one_width = True
+        # cells with sums of integers that tensor values chose -> between what each lies
+        self.sums: dict[int, list[int]] = {}
         # a cell whose writers are to be found: CTA -> (instruction, lane's thread), the last one
         self.watched: int | None = None
         self.writers: dict[int, tuple[int, tuple[int, int, int]]] = {}
@@ -318,6 +320,8 @@ class Memory:
             self.meta[cell[gone]] = code(UNDEFINED, width)
 
     def _write_real(self, cell: Cells, value: Real[Any]) -> None:
+        for c in cell.tolist() if self.sums else ():
+            self.sums.pop(c, None)
         if value.kind != SYM and self.cid is None:
             self.cid = np.full(self.n, SYMBOLIC, np.int32)
         if self.cid is not None:
@@ -364,7 +368,7 @@ class Memory:
             return held
         if not isinstance(held, Int):
             raise Unsupported("reinterpret", f"an atomic of {fmt} on two halves")
-        ids = self.codec.to_ids(held.a, fmt)
+        ids = self._ids(held.a, fmt)
         if held.u is not None:
             ids = np.where(held.u, UNDEF, ids).astype(np.int32)
         return self.reals.from_ids(ids)

@@ -18,8 +18,9 @@ from functools import cached_property
 
 from kcheck.ptx_frontend.forms import match
 from kcheck.ptx_frontend.kernel import Kernel
-from kcheck.ptx_frontend.tree import Imm, Instr, Mem, Reg, Target
-from kcheck.semantics.flow import Flow, registers
+from kcheck.ptx_frontend.tree import Imm, Instr, Mem, Reg
+from kcheck.semantics.arms import MAPS, apart, arms_of
+from kcheck.semantics.flow import ATOMICS, Flow, registers
 
 # operation and type -> is it part of a maximum, and does it serve operands less than 0?
 HALVES = {
@@ -28,14 +29,10 @@ HALVES = {
     ("min", "s"): (False, False),
     ("max", "u"): (False, True),
 }
-# what may stand between the two, besides other pairs: it only maps values, and never fails
-_MAPS = frozenset({"mov", "cvta", "int.add", "int.mul.wide", "bit.shl", "bit.and", "bit.or"})
-_TESTS = _MAPS | {"int.setp", "float.setp", "bit.not"}
-# instructions of an arm
-MOST = 16
+# what may stand between the two, besides other pairs
+_TESTS = MAPS | {"int.setp", "float.setp", "bit.not"}
 # comparisons with 0 or -1 that hold for one sign: what holds of operands >= 0
 _SIGNS = {("ge", 0): True, ("gt", -1): True, ("lt", 0): False, ("le", -1): False}
-END = -1
 
 
 @dataclass(frozen=True)
@@ -133,66 +130,21 @@ def _fit(flow: Flow, one: Half, other: Half) -> bool:
 
 
 def _arms(flow: Flow, at: int) -> Arms | None:
-    ways = [_way(flow, start) for start in _targets(flow, at)]
-    if len(ways) != 2:
+    found = arms_of(flow, at)
+    if found is None:
         return None
-    (yes, yes_ends), (no, no_ends) = ways
-    join = next((pc for pc in yes if pc in no), END)
-    if join == END and not (yes_ends and no_ends):
-        return None
-    arms = [way[: way.index(join)] if join in way else way for way in (yes, no)]
+    arms, join = found
     halves = []
     for arm in arms:
-        atomics = [pc for pc in arm if flow.names[pc] in ("atom.op", "red.op")]
+        atomics = [pc for pc in arm if flow.names[pc] in ATOMICS]
         half = _half(flow, atomics[0]) if len(atomics) == 1 else None
         if half is None:
             return None
         halves.append(half)
-    maps = [[pc for pc in arm if flow.names[pc] in _MAPS] for arm in arms]
-    if not _fit(flow, *halves) or not _apart(flow, arms, maps):
+    maps = [[pc for pc in arm if flow.names[pc] in MAPS] for arm in arms]
+    if not _fit(flow, *halves) or not apart(flow, arms, maps):
         return None
     return Arms((halves[0], halves[1]), (*maps[0], *maps[1]), join)
-
-
-def _targets(flow: Flow, at: int) -> tuple[int, ...]:
-    (target,) = flow.code[at].operands
-    return (target.index, at + 1) if isinstance(target, Target) else ()
-
-
-def _way(flow: Flow, start: int) -> tuple[list[int], bool]:
-    """What is executed from an instruction on, as far as no guard decides and nothing else than
-    maps and atomics comes; does it end the kernel?
-    """
-    way: list[int] = []
-    at = start
-    while at < len(flow.code) and len(way) < MOST and at not in way:
-        name, guarded = flow.names[at], flow.code[at].guard is not None
-        way.append(at)
-        if guarded or not (name in _MAPS or name in ("bra", "atom.op", "red.op")):
-            return way, name in ("ret", "exit") and not guarded
-        (at, *_) = flow.successors[at] or (len(flow.code),)
-    return way, at == len(flow.code)
-
-
-def _apart(flow: Flow, arms: list[list[int]], maps: list[list[int]]) -> bool:
-    """Is what an arm computes of no use outside it, and does it read nothing that it changes?"""
-    for mine, other in (arms, arms[::-1]):
-        made = {name for pc in mine for name in flow.defs[pc]}
-        read = {name for pc in other for name in flow.uses[pc]}
-        if made & read:
-            return False
-        written: set[str] = set()
-        for pc in mine:
-            if {n for n in flow.uses[pc] if n in made} - written:
-                return False
-            written |= flow.defs[pc]
-    return all(
-        use.pc in arm
-        for arm, some in zip(arms, maps, strict=True)
-        for pc in some
-        for name in flow.defs[pc]
-        for use in flow.reached(pc, name)
-    )
 
 
 # under guards

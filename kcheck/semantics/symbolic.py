@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from kcheck.ptx_frontend.tree import Instr, Pair, Reg, Vec, type_bytes
 from kcheck.semantics.access import address
+from kcheck.semantics.arm_sums import is_sum
 from kcheck.semantics.branching import only_computes, pure
 from kcheck.semantics.decode import Decoder, Guarded, put
+from kcheck.semantics.flow import Flow
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.memory_builders import gather, narrowed, scatter, store_source
 from kcheck.semantics.predicates import negate
 from kcheck.semantics.selection import select, stored
+from kcheck.semantics.sums import sum_under
 from kcheck.semantics.values import Pred, Unsupported
 
 
@@ -22,10 +25,20 @@ def guarded_symbolically(d: Decoder, instr: Instr, run: Step) -> Guarded:
     if instr.opcode[0] == "st":
         return _store(d, instr)
 
+    if d.machine.arithmetic is None and is_sum(d.kernel, d.at) and _is_dead(d):
+        add = sum_under(d, d.at)
+        return lambda m, p, negated: add(m, negate(m, p) if negated else p)
+
     def refuse(m: Machine, p: Pred, negated: bool) -> None:
         raise Unsupported("predicated", f"{instr.name} under a predicate on a tensor value")
 
     return refuse
+
+
+def _is_dead(d: Decoder) -> bool:
+    """Does nothing read the old value of an atomic?"""
+    flow = d.machine.plan.flow or Flow(d.kernel)
+    return not any(flow.reached(d.at, name) for name in flow.defs[d.at])
 
 
 def _pure(d: Decoder, instr: Instr, run: Step) -> Guarded:

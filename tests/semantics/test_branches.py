@@ -128,7 +128,7 @@ REFUSED = {
     # text -> (reason, the instruction)
     "@%p1 bra L; bar.sync 0; L:": ("predicated", "bar.sync 0"),
     "@%p1 bra L; shfl.sync.idx.b32 %r3, %r1, 0, 31, -1; L:": ("predicated", "shfl.sync"),
-    "@%p1 bra L; red.global.add.f32 [%P], %f1; L:": ("predicated", "red.global"),
+    "@%p1 bra L; red.release.gpu.global.add.f32 [%P], %f1; L:": ("predicated", "red.release"),
     "@%p1 bra L; ld.volatile.shared.f32 %f3, [%s]; L:": ("predicated", "ld.volatile"),
     "@%p1 bra L; st.shared.f32 [s], %f1; L:": ("predicated", "st.shared.f32 [s]"),
     "@%p1 exit; bar.sync 0;": ("branch", "@%p1 exit"),

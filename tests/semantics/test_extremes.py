@@ -229,7 +229,9 @@ def test_integers_are_integers() -> None:
         ("max.s32", 0, "proved"),
         ("max.u32", 0, "proved"),
         ("min.s32", 0, "refuted"),
-        ("max.s32", -1, "undecided"),
+        ("max.s32", -1, "proved"),  # O is at least 0
+        ("max.u32", -1, "refuted"),
+        ("min.s32", -1, "undecided"),
     ],
 )
 def test_operands_of_one_sign(op: str, low: float, verdict: str) -> None:
@@ -247,11 +249,42 @@ def test_operands_of_one_sign(op: str, low: float, verdict: str) -> None:
     assert made.verdict == verdict
 
 
-def test_unsigned_order_needs_a_cell_that_is_not_negative() -> None:
-    text = HEAD + GUARDED.format("@m red.global.max.u32 [O], v;")
-    params = (replace(tensor("A"), promise=Promise(0, 9)), tensor("O"))
-    verdict = safe(text, launch=replace(launch("guarded"), params=params), seed=1)
-    assert (verdict.verdict, verdict.reason) == ("undecided", "unsupported.reinterpret")
+@pytest.mark.parametrize("op", ["max.s32", "max.u32", "min.s32", "min.u32"])
+@pytest.mark.parametrize("start", [-3, 3])
+def test_bits_of_any_sign(op: str, start: int) -> None:
+    """Alone: what the integers of the bits give, in both evaluators."""
+    text = HEAD + GUARDED.format(f"red.global.{op} [O], v;")
+    under = replace(launch("guarded"), grid=(1, 1, 1))
+    numbers = np.random.default_rng(abs(start)).integers(-9, 9, THREADS).astype(np.float32)
+    numbers[numbers == 0] = 1
+    bits = np.append(numbers, np.float32(start)).view(f"{'i' if 's' in op[4:] else 'u'}4")
+    wanted = (bits.max() if "max" in op else bits.min()).view(np.float32)
+    inputs: dict[str, list[Any]] = {
+        "A": [Fraction(int(v)) for v in numbers] + [Fraction(1)] * THREADS,
+        "O": [Fraction(start)],
+    }
+    result = SlowMachine(lower(parse(text)), under, inputs, Exact).run()
+    assert [plain(unit) for unit in result.outputs["O"]] == [int(wanted)]
+    if "max" in op:
+        made = run(text, launch=under, engine="enclosure", inputs={
+            "A": np.append(numbers, np.ones(THREADS, np.float32)),
+            "O": np.array([start], np.float32),
+        })  # fmt: skip
+        assert made.outputs["O"].tolist() == [wanted]
+
+
+def test_the_largest_magnitude() -> None:
+    """Whether one lane or many find it first."""
+    body = "abs.f32 f, f; mov.b32 v, f; @m red.global.{} [O], v;"
+    signed, unsigned = (
+        HEAD + GUARDED.format(".reg .f32 f; mov.b32 f, v;" + body.format(op))
+        for op in ("max.s32", "max.u32")
+    )
+    under = launch("guarded")
+    assert safe(signed, launch=under, seed=1).verdict == "proved"
+    assert equivalent(signed, signed, launch=under, seed=1).verdict == "proved"
+    verdict = equivalent(signed, unsigned, launch=under, seed=1)  # O may be less than 0
+    assert (verdict.verdict, verdict.reason) == ("refuted", "value.mismatch")
 
 
 def test_in_the_arm_of_another_branch() -> None:

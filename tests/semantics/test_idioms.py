@@ -239,7 +239,6 @@ def test_a_ticket_that_nobody_draws() -> None:
         ("lock", "unsupported.spin", "atom.global.cas.b32"),
         # what a lane does hangs on a tensor value here
         ("compaction", "unsupported.predicated", "atom.global.add.u32"),
-        ("aggregate", "unsupported.predicated", "activemask.b32"),
     ],
 )
 def test_refused(name: str, reason: str, place: str) -> None:

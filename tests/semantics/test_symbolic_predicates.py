@@ -114,8 +114,8 @@ def test_identity_testing_takes_them_too(name: str) -> None:
 REFUSED = {
     "@%p1 bar.sync 0;": "branch",
     "@%p1 ld.volatile.global.f32 %f3, [%X];": "predicated",
-    "@%p1 atom.global.add.f32 %f3, [%P], %f1;": "predicated",
-    "@%p1 red.global.add.f32 [%P], %f1;": "predicated",
+    "@%p1 atom.global.add.f32 %f3, [%P], %f1; st.global.f32 [%P], %f3;": "predicated",
+    "@%p1 red.global.max.s32 [%P], %r1;": "predicated",
     "@%p1 shfl.sync.idx.b32 %r3, %r1, 0, 31, -1;": "predicated",
     "vote.sync.any.pred %p5, %p1, -1;": "vote",
     "vote.sync.ballot.b32 %r3, %p1, -1;": "vote",

@@ -77,20 +77,28 @@ def _integer(op: str, kind: str) -> Combine:
 
 
 def _float_bits(op: str, kind: str, old: Unit, new: Unit) -> Unit:
-    """max.s32 with a number >= 0, and min.u32 with one < 0, is the float maximum; and so on."""
+    """A minimum or maximum of the bits of numbers as integers.
+
+    Those of numbers < 0 are less than the others as signed integers, larger as unsigned ones, and
+    have the reverse order among themselves.
+    """
+    fmt = f"f{kind_bits(kind)}"
     number = new.number if isinstance(new, Real) else None
     if number is None or not isinstance(old, (Real, int, Undef)):
         raise Unsupported("reinterpret")
-    name = float_operation(op, kind, new)
-    before = as_real(old, f"f{kind_bits(kind)}", type(number))
-    if not name:
-        raise Unsupported("reinterpret")
+    before = as_real(old, fmt, type(number))
     if isinstance(before, Undef):
         return UNDEF
-    largest = name == "max.bits"
-    return Real(
-        f"f{kind_bits(kind)}", before.maximum(number) if largest else before.minimum(number)
-    )
+    below = [_is_negative(x) for x in (before, number)]
+    if below[0] != below[1]:
+        wanted = (op == "max") == (kind[0] == "u")
+        return Real(fmt, before if below[0] == wanted else number)
+    largest = (op == "max") != below[0]
+    return Real(fmt, before.maximum(number) if largest else before.minimum(number))
+
+
+def _is_negative(number: Number) -> bool:
+    return number.sign() < 0 if number.special is None else number.special < 0
 
 
 def float_operation(op: str, kind: str, operand: Unit) -> str:
@@ -98,11 +106,7 @@ def float_operation(op: str, kind: str, operand: Unit) -> str:
     if op not in ("min", "max"):
         return ""
     if isinstance(operand, Real):
-        negative = (
-            operand.number.sign() < 0
-            if operand.number.special is None
-            else (operand.number.special < 0)
-        )
+        negative = _is_negative(operand.number)
     elif isinstance(operand, int):
         negative = bool(operand >> kind_bits(kind) - 1 & 1)
     else:

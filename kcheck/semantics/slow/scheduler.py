@@ -296,7 +296,7 @@ def _arrival(warp: Warp) -> AtBarrier | None:
             return None
         if (wait.waits, wait.reduce) != (first.waits, first.reduce):
             return None
-        if wait.aligned and wait.pc != first.pc:
+        if (wait.aligned or first.aligned) and wait.pc != first.pc:
             return None
     return first
 
