@@ -94,8 +94,10 @@ class Judge:
         ]
         confirmed = sorted((f for f, sure in found if sure), key=rank)
         if confirmed:
-            open_ = [f for f, sure in found if sure is None]
-            findings = (*confirmed, *contradicted, *open_, *self.sightings.left())
+            # where a race changes who waits, that a wait never ends hangs on the schedule
+            rest = [f for f in contradicted if not f.reason.startswith("deadlock.")]
+            rest += [f for f, sure in found if sure is None]
+            findings = (*confirmed, *rest, *self.sightings.left())
             return Verdict("refuted", confirmed[0].reason, findings=findings, witness=witness)
         findings = tuple(f for f, _ in found)
         if contradicted and all(self._may_be_ordered(f) for f in contradicted):

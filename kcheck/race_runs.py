@@ -90,8 +90,14 @@ class RaceRuns:
         made = self._made.setdefault(tuple(ctas), [])
         inputs = islice(draws(unknown_inputs(self.side), self.seed), TRIES)
         for i, (_, given) in enumerate(inputs):
-            if i == len(made):
+            if i < len(made):
+                yield made[i]
+                continue
+            try:
                 self._run(kept(given, self.side.launch), ctas, made)
+            except (LimitReached, MemoryError):
+                yield made[i]  # what it has seen until then is seen
+                raise
             yield made[i]
 
     def _run(self, inputs: dict[str, Any], ctas: list[int], made: list[_Run]) -> None:
@@ -101,9 +107,9 @@ class RaceRuns:
             def make(numbers: Any = numbers, **more: Any) -> SlowMachine:
                 return slow_machine(self.side, inputs, numbers, ctas, races=True, **more)
 
-            machine = make()
             run = _Run(make, ctas, [], set(), ended=False)
             made[place:] = [run]
+            machine = make()
             try:
                 machine.watch(self._enough(ctas))
                 run.ended = True

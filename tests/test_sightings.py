@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from kcheck import limits
 from kcheck.check import equivalent, safe
+from kcheck.limits import LimitReached
 from kcheck.race_runs import RaceRuns
 from kcheck.report.text import finding_lines, verdict_text
+from kcheck.semantics.slow import SlowMachine
 from kcheck.semantics.slow.races import Monitor
 from kcheck.verdict import Verdict
 from tests.semantics.harness import entry, launch_of, out, symbol
@@ -128,6 +131,34 @@ def test_both_orders_across_ctas(threads: int) -> None:
     (finding,) = verdict.findings
     assert (verdict.reason, finding.confirmed) == ("race.global", "schedules")
     assert "same value" not in finding.message
+
+
+def test_both_orders_where_ctas_meet_later() -> None:
+    """What the second CTA writes first is what the other writes in its third turn."""
+    params = [out("z", "u32", 192)]
+    body = (
+        "mov.u32 %r1, 0; mov.u32 %r3, %ctaid.x; shl.b32 %r3, %r3, 6; add.u32 %r2, %tid.x, %r3;"
+        "shl.b32 %r2, %r2, 2; cvt.u64.u32 %d1, %r2; add.u64 %d1, %d1, %pz;"
+        "L: st.global.u32 [%d1], %gid; add.u64 %d1, %d1, 128;"
+        "add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 4; @%p1 bra L;"
+    )
+    verdict = safe(entry(body, params), launch=launch_of(params, 2), seed=1)
+    (finding,) = verdict.findings
+    assert (verdict.reason, finding.confirmed) == ("race.global", "schedules")
+
+
+def test_what_was_seen_before_a_limit_is_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two races that the second evaluator's run had come to."""
+    watch = SlowMachine.watch
+
+    def cut(machine: SlowMachine, enough: Callable[[Monitor], bool]) -> bool:
+        watch(machine, lambda monitor: bool(monitor.races))
+        raise LimitReached("time", "the time limit of the test is reached")
+
+    monkeypatch.setattr(SlowMachine, "watch", cut)
+    verdict = checked(RACE + "bar.sync 0; add.u32 %r1, %r1, 256;" + "st.shared.f32 [%r1], %f9;")
+    assert (verdict.verdict, verdict.reason) == ("refuted", "race.write-write")
+    assert [by for _, by in reasons(verdict)] == ["definition", "no"]
 
 
 def test_equal_values_of_two_ctas_are_said_to_be_equal() -> None:

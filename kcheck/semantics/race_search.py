@@ -75,7 +75,8 @@ class Search(Reports):
         """Find the pairs behind conflicting stamps in the log, the latest first.
 
         Without barriers among a part of the threads each of these stamps is in a race: so it does
-        no harm to look at two instructions a few times only, once a race is found.
+        no harm to look at two instructions a few times only, once a race is found. (Two that first
+        meet later on are then not named beside it.)
         """
         cells, lanes = by_cell(access, bad)
         certain = self.orders is None and not self.clocks.partial.any()

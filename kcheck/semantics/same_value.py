@@ -5,7 +5,6 @@ Every reduction of Triton over several warps does it (DESIGN.md 5): a ledger ent
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +15,6 @@ from kcheck.semantics.values import Array, Bool, Int, Packed, Unsupported
 if TYPE_CHECKING:
     from kcheck.semantics.access import Place
     from kcheck.semantics.machine import Machine
-
-# lanes whose values are compared at once
-PIECE = 512
 
 
 def same_instruction(m: Machine, place: Place, size: int, values: list[Any], clash: Bool) -> None:
@@ -39,30 +35,23 @@ def same_instruction(m: Machine, place: Place, size: int, values: list[Any], cla
     equal = offset == offset[leader]
     followers = leader != np.arange(len(cell))
     for i, value in enumerate(values):
-        for here in _pieces(np.flatnonzero(equal & followers & (offset // size == i))):
-            equal[here] = lanes_equal(m, value, lane[here], lane[leader[here]])
+        here = np.flatnonzero(equal & followers & (offset // size == i))
+        equal[here] = lanes_equal(m, value, lane[here], lane[leader[here]])
     races.same_value[m.at] = races.same_value.get(m.at, 0) + int((equal & followers).sum())
     if races.strict:
         equal = ~followers
     if m.tail and m.tickets is not None:  # alternatives, not lanes that run together
         alike = apart & m.tickets.same_tail(lane, lane[first])
         for i, value in enumerate(values):
-            for here in _pieces(np.flatnonzero(alike & (offset // size == i))):
-                if not lanes_equal(m, value, lane[here], lane[first[here]]).all():
-                    why = "what is stored depends on which CTA is the last"
-                    raise Unsupported("unstable", why)
+            here = np.flatnonzero(alike & (offset // size == i))
+            if not lanes_equal(m, value, lane[here], lane[first[here]]).all():
+                raise Unsupported("unstable", "what is stored depends on which CTA is the last")
         apart &= ~alike
     for wrong, other in ((~equal, leader), (apart, first)):
         if wrong.any():
             i = int(wrong.argmax())
             who = int(lane[other[i]]), int(lane[i])
             races.report_clash(place.region, int(cell[i]), *who, int(wrong.sum()))
-
-
-def _pieces(lanes: Array) -> Iterator[Array]:
-    """These lanes, so few at a time that their values take little memory."""
-    for start in range(0, len(lanes), PIECE):
-        yield lanes[start : start + PIECE]
 
 
 def lanes_equal(m: Machine, x: Any, a: Array, b: Array) -> Array:

@@ -190,9 +190,8 @@ def test_a_grid_barrier_where_one_cta_does_not_arrive() -> None:
 
 
 REFUSED = [
-    # who is the last shows in what is stored, in where, in what is read back, and by updates
+    # who is the last shows in what is stored, in what is read back, and by updates
     ((STORE, "cvt.rn.f32.u32 %f42, %r1;\n" + STORE), STORE),
-    ((STORE, "mul.wide.u32 %rd12, %r1, 4; add.s64 %rd14, %rd14, %rd12;\n" + STORE), STORE),
     (
         (STORE, STORE + "\nld.global.f32 %f1, [%rd14];\nst.global.f32 [%rd14], %f1;"),
         "ld.global.f32 %f1, [%rd14];",
@@ -214,6 +213,15 @@ def test_what_hangs_on_who_is_the_last(edit: tuple[str, str], place: str) -> Non
     verdict, places = judged(text, "ticket", with_output(launch("ticket"), "zero"))
     assert (verdict.verdict, verdict.reason) == ("undecided", "unsupported.unstable")
     assert [p.replace("\t", " ").split() for p in places] == [place.replace("\t", " ").split()]
+
+
+def test_where_the_last_stores_beyond_the_buffer() -> None:
+    """Who is the last shows there, which is refused; but that it is out of bounds is certain."""
+    edit = (STORE, "mul.wide.u32 %rd12, %r1, 4; add.s64 %rd14, %rd14, %rd12;\n" + STORE)
+    under = with_output(launch("ticket"), "zero")
+    verdict = safe(changed("ticket", edit), launch=under, seed=1)
+    assert (verdict.verdict, verdict.reason) == ("refuted", "bounds.global")
+    assert [f.reason for f in verdict.findings] == ["bounds.global", "unsupported.unstable"]
 
 
 def test_a_counter_that_is_not_cleared() -> None:

@@ -78,8 +78,8 @@ def test_a_race_of_two_ctas_names_the_last_barriers() -> None:
     (finding,) = safe(litmus.text, launch=litmus.launch, seed=1).findings
     assert finding.message == (
         f"O at byte 8: nothing orders the two CTAs (store at line {store} by thread 3 of "
-        f"CTA 0 and store at line {store} by thread 3 of CTA 1); the last that each had "
-        f"passed: bar.warp.sync at line {barrier}, no barrier"
+        f"CTA 1 and store at line {store} by thread 3 of CTA 0); the last that each had "
+        f"passed: no barrier, bar.warp.sync at line {barrier}"
     )
 
 

@@ -89,18 +89,25 @@ def both_orders(
     code: Sequence[Instr], race: Race, make: Callable[[Both, int], SlowMachine]
 ) -> Iterator[bool]:
     """Does the race's first access come first where its thread goes ahead, and last where the
-    other does? `make`: a machine of these two threads, and the instruction of the first.
+    other does? `make`: a machine of these two threads, and the instruction at which the first of
+    two CTAs hands over (-1: at its end).
     """
     index = {id(instr): i for i, instr in enumerate(code)}
     sides = race.first, race.second
     for one, other in (sides, sides[::-1]):
         first, at = (_who(one), _who(other)), index[id(one.instr)]
-        machine = make(first, at)
         wanted = at, index[id(other.instr)], first[0]
-        try:
-            yield machine.watch(partial(_came, wanted))
-        except Unevaluated:
-            yield False
+        # of two CTAs one goes on where the other came to its access, or, if that was not the time
+        # at which it did so to the same bytes, after the other
+        across = first[0][0] != first[1][0]
+        yield any(_watched(make(first, to), wanted) for to in ((at, -1) if across else (-1,)))
+
+
+def _watched(machine: SlowMachine, wanted: tuple[int, int, Who]) -> bool:
+    try:
+        return machine.watch(partial(_came, wanted))
+    except Unevaluated:
+        return False
 
 
 def _came(wanted: tuple[int, int, Who], monitor: Monitor) -> bool:
