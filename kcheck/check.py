@@ -64,6 +64,8 @@ class Question:
     started: float = field(default_factory=time.monotonic)
     fixed: bool = False
     strict: bool = False
+    # literals stand for the numbers that they were rounded from
+    identify: bool = False
 
     @property
     def compared(self) -> list[tuple[Tensor, Tensor]]:
@@ -88,6 +90,7 @@ def equivalent(
     seed: int | None = None,
     safety: bool = True,
     strict: bool = False,
+    literal_constants: bool = False,
     progress: Progress | None = None,
     witness_dir: Path | None = None,
 ) -> Verdict:
@@ -97,13 +100,15 @@ def equivalent(
     the file beside the PTX (the subject's: else the reference's). `mapping`: reference buffer
     name -> subject buffer name. `cta`: compare one CTA (linear index) only. `safety`: look for
     races. `strict`: lanes that store equal values to one address in one instruction have one.
-    `witness_dir`: where the input of a refutation is saved. Raises UsageError and PtxError for
+    `literal_constants`: float literals are exact, 0f3FB8AA3B is not log2 e. `witness_dir`: where
+    the input of a refutation is saved. Raises UsageError and PtxError for
     bad arguments.
     """
     question = ask(
         reference, subject, launch, subject_launch, kernel, subject_kernel, mapping, cta, seed
     )
     question.safety, question.strict = safety, strict
+    question.identify = not literal_constants
     question.witness_dir = witness_dir
     question.progress = progress or (lambda stage, done: None)
     return answer(question)
@@ -252,6 +257,7 @@ def _execute(question: Question, side: Subject, name: str, reals: Reals[Any]) ->
             reals=reals,
             races=question.safety,
             strict=question.strict,
+            identify=question.identify,
             progress=lambda done: question.progress(f"executing the {name}", done),
         )
     except Refused as error:

@@ -76,6 +76,9 @@ def commands() -> None:
 @click.option("--safety/--no-safety", default=True, help="Look for races in both kernels.")
 @STRICT
 @click.option(
+    "--literal-constants", is_flag=True, help="Float literals are exact: 0f3FB8AA3B is not log2 e."
+)
+@click.option(
     "--witness-dir",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("kcheck-witnesses"),

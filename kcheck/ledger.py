@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING
 
 from kcheck.launch import Launch, Tensor
 from kcheck.outputs import Comparison
+from kcheck.ptx_frontend.kernel import Kernel
+from kcheck.ptx_frontend.tree import Flt, Imm, Vec
+from kcheck.semantics.codec import literal_bits
+from kcheck.semantics.values import FMT_BYTES
 
 if TYPE_CHECKING:
     from kcheck.check import FieldRun, Question
 
+SIDES = ("reference", "subject")
 DIVISIONS = frozenset({"div", "rcp", "rsqrt"})
 # what lies outside the domain of a function is no number
 DOMAINS = {
@@ -26,7 +31,9 @@ def assumptions(
     sides = (question.reference, question.subject)
     if not question.safety:
         yield "race freedom NOT CHECKED (--no-safety)"
-    yield "reals: rounding modes, .ftz and float formats mean nothing, literals are exact"
+    exact = "" if question.identify else ", literals are exact"
+    yield f"reals: rounding modes, .ftz and float formats mean nothing{exact}"
+    yield from _literals(question, run)
     yield from _launches(question.reference.launch, question.subject.launch)
     if question.ctas is not None:
         yield f"CTA {question.ctas[0]} only"
@@ -61,6 +68,39 @@ def assumptions(
     chosen = " (chosen by the user)" if question.fixed else ""
     yield f"seed {question.seed}{chosen}, keyed hashes behave as random functions"
     yield "ptxas and the hardware below PTX are trusted"
+
+
+def _literals(question: Question, run: FieldRun) -> Iterator[str]:
+    """Literals that stood for other numbers than they are, with the first lines that hold them."""
+    literals = {**run.reference.identified, **run.subject.identified}
+    if not literals:
+        return
+    lines = [first_lines(side.kernel) for side in (question.reference, question.subject)]
+    for (fmt, bits), ident in sorted(literals.items()):
+        number = run.reference.reals.constants.number(ident)
+        size = FMT_BYTES[fmt]
+        found = [at.get((size, bits)) for at in lines]
+        where = [f"{n} in the {side}" for n, side in zip(found, SIDES, strict=True) if n]
+        written = f"0{'fd'[size == 8]}{bits:0{2 * size}X}"
+        place = f" (line {', '.join(where)})" if where else ""
+        yield f"literal {written} = {number}{place}"
+
+
+def first_lines(kernel: Kernel) -> dict[tuple[int, int], int]:
+    """(bytes, bits) of each 4- and 8-byte literal -> the first line of the PTX that holds it."""
+    lines: dict[tuple[int, int], int] = {}
+    for instr in kernel.code:
+        for operand in instr.operands:
+            for item in operand.items if isinstance(operand, Vec) else (operand,):
+                for size in (4, 8):
+                    bits = None
+                    if isinstance(item, Flt):
+                        bits = literal_bits(item.bits, item.width, size)
+                    elif isinstance(item, Imm):
+                        bits = item.value & (1 << 8 * size) - 1
+                    if bits is not None:
+                        lines.setdefault((size, bits), instr.span.line)
+    return lines
 
 
 def _same_stores(question: Question, run: FieldRun) -> Iterator[str]:

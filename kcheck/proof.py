@@ -29,6 +29,7 @@ def claim(question: Question, run: FieldRun) -> Claim:
             domain,
             ctas=question.ctas,
             reals=reals,
+            identify=question.identify,
             progress=lambda done: question.progress(f"bounding the {name}", done),
         )
 

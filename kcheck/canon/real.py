@@ -29,6 +29,7 @@ from kcheck.canon.constants import (
 )
 from kcheck.canon.domain import Bool, Domain, V
 from kcheck.canon.folding import TAKE_A, TAKE_B, Folding
+from kcheck.canon.known import Number
 
 Ids = NDArray[np.int32]
 
@@ -73,9 +74,10 @@ class Reals(Generic[V]):
 
     # construction
 
-    def constant(self, value: Fraction | int) -> Real[V]:
+    def constant(self, value: Number | int) -> Real[V]:
         """The same number in all lanes; shape (1,)."""
-        return self.uniform(self.constants.intern(Fraction(value)))
+        number = Fraction(value) if isinstance(value, int) else value
+        return self.uniform(self.constants.intern(number))
 
     def uniform(self, ident: int) -> Real[V]:
         """The same constant (by id) in all lanes; shape (1,). A new object each time."""
@@ -125,7 +127,8 @@ class Reals(Generic[V]):
     def image(self, c: Ids) -> V:
         """The domain's value of constants; specials and symbolic lanes give 0."""
         used, index = np.unique(c, return_inverse=True)
-        values = [self.constants.values[i] if i >= FINITE else Fraction(0) for i in used]
+        numbers = self.constants.number
+        values = [numbers(int(i)) if i >= FINITE else Fraction(0) for i in used]
         return self.domain.constants(values, index.reshape(c.shape).astype(np.int64))
 
     def value(self, a: Real[V]) -> V:

@@ -42,7 +42,8 @@ class Refused(Exception):
 class Execution:
     """What a run leaves: the memory of each tensor, the faults, and figures.
 
-    `ctas`: numbers of the CTAs that ran.
+    `ctas`: numbers of the CTAs that ran. `identified`: literals (format, bits) that stood for
+    other numbers than they are, by id.
     """
 
     kernel: Kernel
@@ -55,6 +56,7 @@ class Execution:
     origins: dict[int, int]
     races: list[Race]
     same_value: dict[int, int]
+    identified: dict[tuple[str, int], int]
 
     def tensor(self, name: str) -> Tensor:
         """The launch's buffer of a name."""
@@ -83,19 +85,21 @@ def execute(
     watch: tuple[str, int] | None = None,
     races: bool = False,
     strict: bool = False,
+    identify: bool = False,
 ) -> Execution:
     """Run the grid (or these CTAs) with inputs from the domain.
 
     `reals`: share constants with another run over the same domain. `watch`: a tensor and a flat
     element whose writers (CTAs) are to be noted in its memory. `races`: look for races; `strict`:
-    lanes of one instruction that store equal values to one address have one.
+    lanes of one instruction that store equal values to one address have one. `identify`: float
+    literals stand for the numbers that they were rounded from (`canon.literals`).
     Raises Refused for what is not supported, and what the domain raises.
     """
     chosen = _ctas(launch) if ctas is None else ctas
     reals = Reals(domain) if reals is None else reals
     reals.origins = {}
     try:
-        machine = Machine(kernel, launch, reals, races=races)
+        machine = Machine(kernel, launch, reals, races=races, identify=identify)
         if machine.races is not None:
             machine.races.strict = strict
         machine.program = decode(machine, BUILDERS, guarded_symbolically)
@@ -125,4 +129,5 @@ def execute(
         machine.reals.origins,
         [] if machine.races is None else list(machine.races.found.values()),
         {} if machine.races is None else machine.races.same_value,
+        machine.codec.identified,
     )

@@ -80,13 +80,19 @@ class Machine(Conversions):
     """One kernel under one launch; `run` executes a batch of CTAs."""
 
     def __init__(
-        self, kernel: Kernel, launch: Launch, reals: Reals[Any], *, races: bool = False
+        self,
+        kernel: Kernel,
+        launch: Launch,
+        reals: Reals[Any],
+        *,
+        races: bool = False,
+        identify: bool = False,
     ) -> None:
         self.kernel = kernel
         self.launch: Launch = launch
         self.reals = reals
         self.domain = reals.domain
-        self.codec = Codec(self.reals.constants)
+        self.codec = Codec(self.reals.constants, identify)
         self.regions: Regions = Regions(kernel, launch, self.reals, self.codec)
         self.faults: dict[tuple[str, int], Fault] = {}
         self.executed = 0
