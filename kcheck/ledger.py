@@ -19,7 +19,7 @@ SIDES = ("reference", "subject")
 DIVISIONS = frozenset({"div", "rcp", "rsqrt"})
 # what lies outside the domain of a function is no number
 DOMAINS = {
-    "arguments of lg2 positive": frozenset({"lg2"}),
+    "arguments of lg2 positive": frozenset({"lg2", "logf", "log2f", "log10f", "log1pf", "powf"}),
     "arguments of square roots not negative": frozenset({"sqrt", "rsqrt"}),
 }
 
@@ -34,6 +34,7 @@ def assumptions(
     exact = "" if question.identify else ", literals are exact"
     yield f"reals: rounding modes, .ftz and float formats mean nothing{exact}"
     yield from _literals(question, run)
+    yield from _functions(run)
     yield from _launches(question.reference.launch, question.subject.launch)
     if question.ctas is not None:
         yield f"CTA {question.ctas[0]} only"
@@ -44,8 +45,9 @@ def assumptions(
         for i in s.kernel.code
     ):
         yield "divisors nonzero"
+    names = {idiom.name for side in (run.reference, run.subject) for idiom in side.idioms}
     for assumption, opcodes in DOMAINS.items():
-        if any(i.opcode[0] in opcodes for s in sides for i in s.kernel.code):
+        if names & opcodes or any(i.opcode[0] in opcodes for s in sides for i in s.kernel.code):
             yield assumption
     yield "buffers do not alias, bases aligned to 256 bytes"
     for side in sides:
@@ -84,6 +86,18 @@ def _literals(question: Question, run: FieldRun) -> Iterator[str]:
         written = f"0{'fd'[size == 8]}{bits:0{2 * size}X}"
         place = f" (line {', '.join(where)})" if where else ""
         yield f"literal {written} = {number}{place}"
+
+
+def _functions(run: FieldRun) -> Iterator[str]:
+    """Library functions that were recognized, with their first places."""
+    places: dict[str, list[str]] = {}
+    for name, side in zip(SIDES, (run.reference, run.subject), strict=True):
+        for idiom in side.idioms:
+            first, last = idiom.lines
+            places.setdefault(idiom.name, []).append(f"{name} {first}-{last}")
+    for function, found in sorted(places.items()):
+        more = f", {len(found) - 4} more" if len(found) > 4 else ""
+        yield f"{function} identified (lines {', '.join(found[:4])}{more})"
 
 
 def first_lines(kernel: Kernel) -> dict[tuple[int, int], int]:

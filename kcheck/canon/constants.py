@@ -9,13 +9,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from kcheck.canon.known import Known, Number, approximation
+from kcheck.canon.known import LOG2_10 as _LOG2_10
+from kcheck.canon.known import LOG2E as _LOG2E
+from kcheck.canon.known import Known, Number, approximation, known
 from kcheck.canon.literals import identify
 
 SYMBOLIC = -1
 UNDEF, UNKNOWN, NAN, NAN_DIV, PINF, NINF = range(6)
 FINITE = 6
 ZERO, ONE = 6, 7
+
+LOG2E, LN2 = known(1, {_LOG2E: 1}), known(1, {_LOG2E: -1})
+LOG2_10, LOG10_2 = known(1, {_LOG2_10: 1}), known(1, {_LOG2_10: -1})
 
 
 class Constants:

@@ -23,6 +23,8 @@ FUNCTIONS: dict[str, Callable[[Ends], Ends]] = {
     "lg2": interval.log2,
     "sqrt": interval.sqrt,
     "tanh": interval.tanh,
+    "erf": interval.erf,
+    "round": interval.monotone(interval.half_away),
     "sin": interval.wave(np.sin),
     "cos": interval.wave(np.cos),
     "rint": interval.monotone(np.rint),

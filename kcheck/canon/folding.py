@@ -57,6 +57,8 @@ class Folding:
             "lg2": self.lg2,
             "sqrt": self.sqrt,
             "tanh": self.tanh,
+            "erf": self.tanh,  # 0 at 0, 1 and -1 at the infinities, too
+            "round": lambda a: self._integral(a, _half_away),
             "sin": lambda a: self._periodic(a, 0),
             "cos": lambda a: self._periodic(a, 1),
             "rint": lambda a: self._integral(a, round),
@@ -268,6 +270,11 @@ class Folding:
         if a in _INFS:
             return (1 if a == PINF else -1, Fraction(0))
         return (0, self.constants.values[a] if a != SYMBOLIC else Fraction(0))
+
+
+def _half_away(value: Fraction) -> int:
+    """To the nearest integer, ties away from 0."""
+    return math.floor(value + Fraction(1, 2)) if value > 0 else math.ceil(value - Fraction(1, 2))
 
 
 _COMPARE: dict[str, Callable[[tuple[int, Fraction], tuple[int, Fraction]], bool]] = {

@@ -260,7 +260,7 @@ class Reals(Generic[V]):
         return self.unary("exp2", a, self.domain.exp2)
 
     def function(self, name: str, a: Real[V]) -> Real[V]:
-        """An atom of one argument: lg2, sqrt, tanh, sin, cos, rint, trunc, floor, ceil."""
+        """An atom of one argument: lg2, sqrt, tanh, erf, sin, cos, rint, round, ..."""
         result = self.unary(name, a, lambda x: self.domain.atom(name, [x]))
         if name not in _AT_ZERO or result.v is None:
             return result

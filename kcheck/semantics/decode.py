@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kcheck.ptx_frontend.forms import match
+from kcheck.ptx_frontend.idioms import LIBRARY, NOTHING
 from kcheck.ptx_frontend.tree import (
     Flt,
     Guard,
@@ -175,6 +176,8 @@ def step(decoder: Decoder, instr: Instr) -> Step:
 
 
 def _unguarded(decoder: Decoder, instr: Instr) -> Step:
+    if instr.opcode[0] == LIBRARY:
+        return decoder.builders[instr.opcode[1]](decoder, instr, {})
     found = match(instr.opcode)
     builder = decoder.builders.get(found.form.name) if found else None
     if found is None or builder is None:
@@ -244,7 +247,9 @@ def _block(decoder: Decoder, index: int) -> Block:
     elif name in _BARRIERS:
         arrive = partial(_arrival, decoder, last, name, follow)
         stop, end = stop - 1, _where_guarded(decoder, last, follow, arrive)
-    steps = [(at, step(decoder, kernel.code[at])) for at in range(block.start, stop)]
+    code = kernel.code
+    needed = [at for at in range(block.start, stop) if code[at].opcode[0] != NOTHING]
+    steps = [(at, step(decoder, code[at])) for at in needed]
     here = block.end - 1
 
     def finish(m: Machine) -> Outcome:

@@ -11,7 +11,7 @@ import numpy as np
 from kcheck.canon.domain import Domain
 from kcheck.canon.real import Reals
 from kcheck.launch import Launch, Tensor
-from kcheck.ptx_frontend.kernel import Kernel
+from kcheck.ptx_frontend.kernel import Idiom, Kernel
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics.builders import BUILDERS
 from kcheck.semantics.decode import decode
@@ -43,7 +43,7 @@ class Execution:
     """What a run leaves: the memory of each tensor, the faults, and figures.
 
     `ctas`: numbers of the CTAs that ran. `identified`: literals (format, bits) that stood for
-    other numbers than they are, by id.
+    other numbers than they are, by id. `idioms`: library functions that ran as such.
     """
 
     kernel: Kernel
@@ -57,6 +57,7 @@ class Execution:
     races: list[Race]
     same_value: dict[int, int]
     identified: dict[tuple[str, int], int]
+    idioms: tuple[Idiom, ...]
 
     def tensor(self, name: str) -> Tensor:
         """The launch's buffer of a name."""
@@ -99,7 +100,8 @@ def execute(
     reals = Reals(domain) if reals is None else reals
     reals.origins = {}
     try:
-        machine = Machine(kernel, launch, reals, races=races, identify=identify)
+        executed, idioms = kernel.identified
+        machine = Machine(executed, launch, reals, races=races, identify=identify)
         if machine.races is not None:
             machine.races.strict = strict
         machine.program = decode(machine, BUILDERS, guarded_symbolically)
@@ -130,4 +132,5 @@ def execute(
         [] if machine.races is None else list(machine.races.found.values()),
         {} if machine.races is None else machine.races.same_value,
         machine.codec.identified,
+        idioms,
     )
