@@ -12,7 +12,7 @@ from kcheck.canon.families import draws
 from kcheck.launch import Launch
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.machine import Fault
-from kcheck.semantics.slow import UNDEF, UNWRITTEN, Enclosure, Exact, Real, SlowResult, Unevaluated
+from kcheck.semantics.slow import UNDEF, UNWRITTEN, Real, SlowResult, Unevaluated
 from kcheck.verdict import Finding, Location
 from kcheck.witness import Subject, slow_run, unknown_inputs, writers
 
@@ -63,7 +63,7 @@ class SlowRuns:
                 yield result
 
     def _run(self, inputs: dict[str, Any], ctas: list[int]) -> SlowResult | None:
-        for kind in (Exact, Enclosure) if self.side.rational else (Enclosure,):
+        for kind in self.side.numbers:
             try:
                 return slow_run(self.side, inputs, kind, ctas, races=self.races)
             except Unevaluated:

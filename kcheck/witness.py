@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,16 @@ from kcheck.outputs import separation
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.execution import Execution, Refused, execute
 from kcheck.semantics.machine import BudgetError
-from kcheck.semantics.slow import Enclosure, Exact, Real, SlowMachine, SlowResult, Unevaluated
+from kcheck.semantics.slow import (
+    Enclosure,
+    Exact,
+    Number,
+    Real,
+    Rounded,
+    SlowMachine,
+    SlowResult,
+    Unevaluated,
+)
 from kcheck.verdict import Witness
 
 Pair = tuple[Tensor, Tensor]
@@ -32,6 +42,8 @@ TRIED = 3
 PATIENCE = 60.0
 # inputs on which the lane executor sees a difference that the slow evaluator does not confirm
 FRUITLESS = 3
+# relative difference that rounded arithmetic may make: 2^12 units in the last place of f32
+NOISE = Fraction(1, 2**12)
 # formats that hold nothing above the range of f16, and integers
 NARROW = frozenset({"f16", "e4m3", "e5m2"} | (DTYPE_BYTES.keys() - FLOATS))
 # instructions that leave the rationals
@@ -46,9 +58,14 @@ class Subject:
     launch: Launch
 
     @property
-    def rational(self) -> bool:
-        """No instruction leaves the rationals."""
-        return not any(instr.opcode[0] in IRRATIONAL for instr in self.kernel.code)
+    def numbers(self) -> tuple[type[Number], ...]:
+        """What the slow evaluator may compute with, the strictest first.
+
+        The expansions of library functions work on the bits of rounded floats.
+        """
+        rational = not any(instr.opcode[0] in IRRATIONAL for instr in self.kernel.code)
+        expanded = bool(self.kernel.identified[1])
+        return (Exact,) * rational + (Enclosure,) + (Rounded,) * expanded
 
 
 def unknown_shapes(*sides: Subject) -> dict[str, tuple[int, ...]]:
@@ -167,8 +184,11 @@ def confirm(
     ctas: list[int] | None,
 ) -> tuple[tuple[float, float], tuple[float, float]] | None:
     """Both values (bounds) by the slow evaluator if they differ for certain, else None."""
-    rational = reference.rational and subject.rational
-    for numbers in (Exact, Enclosure) if rational else (Enclosure,):
+    sides = (reference, subject)
+    for numbers in (Exact, Enclosure, Rounded):
+        some, every = (test(numbers in s.numbers for s in sides) for test in (any, all))
+        if not (some if numbers is Rounded else every):
+            continue
         try:
             values = [
                 _slow_value(side, inputs, numbers, element, ctas) for side in (reference, subject)
@@ -181,11 +201,20 @@ def confirm(
             return None
         if numbers is Exact:
             apart = first.exact() != second.exact()
+        elif numbers is Rounded:
+            apart = _far(first.exact(), second.exact())
         else:
             (low, high), (floor, top) = first.bounds(), second.bounds()
             apart = high < floor or top < low
         return (first.bounds(), second.bounds()) if apart else None
     return None
+
+
+def _far(a: Any, b: Any) -> bool:
+    """Two results of rounded arithmetic that differ by more than rounding."""
+    if isinstance(a, float) or isinstance(b, float):  # an infinity
+        return bool(a != b)
+    return bool(abs(a - b) > NOISE * max(abs(a), abs(b)))
 
 
 def _slow_value(

@@ -57,7 +57,7 @@ def _may_hold(kernel: Kernel, literals: frozenset[int], rare: frozenset[str]) ->
 
 def _idiom(kernel: Kernel, found: _Found) -> Idiom:
     lines = [kernel.code[at].span.line for at in found.embedding.taken]
-    return Idiom(found.pattern.name, (min(lines), max(lines)))
+    return Idiom(found.pattern.function, (min(lines), max(lines)))
 
 
 def _apart(found: Sequence[_Found]) -> list[_Found]:
@@ -165,14 +165,14 @@ class _Search:
                     return False
                 if at in roots:
                     continue
-                outside = [r for r in flow.readers(at) if flow.block_of[r] not in inner]
-                if not set(outside) <= e.taken:
+                beyond = {r for r in flow.readers(at) if flow.block_of[r] not in inner}
+                if not beyond <= e.taken:
                     return False
         if self.pattern.product or len(roots) == 1:
             return True
-        (register,) = {name for at in roots for name in targets(self.code[at])}
+        names = {name for at in roots for name in targets(self.code[at])}
         outside = {r for at in roots for r in flow.readers(at)} - e.taken
-        return all(flow.reaching(r, register) == roots for r in outside)
+        return len(names) == 1 and all(flow.reaching(r, *names) == roots for r in outside)
 
     def _slots(self, e: Embedding, roots: frozenset[int], inner: frozenset[int]) -> list[int]:
         """Places in the first block, the last ones first."""
@@ -263,7 +263,7 @@ def _replacements(flow: DataFlow, f: _Found) -> Iterator[tuple[int, Instr]]:
     code, e = flow.kernel.code, f.embedding
     result = code[max(f.roots)].operands[0] if not f.pattern.product else code[f.slot].operands[0]
     arguments = [_operand(e.arguments[n]) for n in range(len(f.pattern.inputs))]
-    opcode = (LIBRARY, f.pattern.name)
+    opcode = (LIBRARY, f.pattern.function)
     yield f.slot, replace(code[f.slot], opcode=opcode, operands=(result, *arguments))
     if f.pattern.product:
         for at in f.roots - {f.slot}:

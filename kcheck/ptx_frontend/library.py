@@ -52,9 +52,14 @@ class Pattern:
     exit: int
 
     @property
+    def function(self) -> str:
+        """The function's name, whatever the flags that its code was compiled with."""
+        return self.name.partition("_")[0]
+
+    @property
     def product(self) -> bool:
         """Its roots are two factors."""
-        return self.name in PRODUCTS
+        return self.function in PRODUCTS
 
 
 @cache
