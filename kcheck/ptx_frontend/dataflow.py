@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kcheck.ptx_frontend.forms import match
@@ -135,6 +135,19 @@ class DataFlow:
             for user in self._reads.get(name, ())
             if at in self.reaching(user, name)
         ]
+
+    def users(self, at: int) -> Iterator[int]:
+        """The same, looking through moves."""
+        for reader in self.readers(at):
+            if isinstance(self.moved(reader), Reg):
+                yield from self.users(reader)
+            else:
+                yield reader
+
+    def inside(self, blocks: Iterable[int]) -> Iterator[int]:
+        """The instructions of some blocks."""
+        for b in blocks:
+            yield from range(self.kernel.blocks[b].start, self.kernel.blocks[b].end)
 
     def writes(self, register: str, block: int) -> list[int]:
         """The definitions of a register in a block."""

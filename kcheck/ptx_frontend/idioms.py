@@ -34,7 +34,9 @@ class _Found:
 
 def identify(kernel: Kernel) -> tuple[Kernel, tuple[Idiom, ...]]:
     """The kernel with its library functions in place of their expansions, and which they are."""
-    names = [name for name, signature in signatures().items() if _may_hold(kernel, *signature)]
+    held = {o.bits for i in kernel.code for o in i.operands if isinstance(o, Flt)}
+    words = {".".join(word) for word in {plain(i.opcode) for i in kernel.code}}
+    names = [n for n, (bits, rare) in signatures().items() if bits <= held and rare <= words]
     if not names:
         return kernel, ()
     flow = DataFlow(kernel)
@@ -47,14 +49,6 @@ def identify(kernel: Kernel) -> tuple[Kernel, tuple[Idiom, ...]]:
     return replace(kernel, code=code, blocks=basic_blocks(code)), tuple(idioms)
 
 
-def _may_hold(kernel: Kernel, literals: frozenset[int], rare: frozenset[str]) -> bool:
-    held = {o.bits for i in kernel.code for o in i.operands if isinstance(o, Flt)}
-    if not literals <= held:
-        return False
-    words = {".".join(plain(i.opcode)) for i in kernel.code}
-    return rare <= words
-
-
 def _idiom(kernel: Kernel, found: _Found) -> Idiom:
     lines = [kernel.code[at].span.line for at in found.embedding.taken]
     return Idiom(found.pattern.function, (min(lines), max(lines)))
@@ -63,12 +57,14 @@ def _idiom(kernel: Kernel, found: _Found) -> Idiom:
 def _apart(found: Sequence[_Found]) -> list[_Found]:
     """Those that share no result and no branches with another."""
     out: list[_Found] = []
+    used: set[int] = set()
+    blocks: set[int] = set()
     for f in found:
-        used = {at for other in out for at in other.roots | {other.slot}}
-        blocks = {b for other in out for b in other.inner}
         mine = {f.slot, *f.roots}
         if not (mine & used or f.inner & blocks):
             out.append(f)
+            used |= mine
+            blocks |= f.inner
     return out
 
 
@@ -179,7 +175,7 @@ class _Search:
         head = e.blocks[0]
         bounds = self.flow.kernel.blocks[head]
         here = [at for at in e.taken if bounds.start <= at < bounds.end - 1]
-        gone = e.taken | {at for at in range(len(self.code)) if self.flow.block_of[at] in inner}
+        gone = e.taken | set(self.flow.inside(inner))
         return [at for at in sorted(here, reverse=True) if set(self.flow.readers(at)) <= gone]
 
     def _holds(self, e: Embedding, bound: Bound, slot: int) -> bool:
@@ -212,23 +208,15 @@ class _Search:
         both = {*factors[0], *factors[1]}
         for mine in factors:
             for at in mine:
-                for reader in self._readers(at):
+                for reader in self.flow.users(at):
                     if reader not in both and not self._multiplies(reader, *factors):
                         return False
         return True
 
     def _ways(self, at: int) -> set[int]:
         """A factor and its negatives."""
-        negatives = [r for r in self._readers(at) if plain(self.code[r].opcode) == ("neg", "f32")]
+        negatives = [r for r in self.flow.users(at) if plain(self.code[r].opcode) == ("neg", "f32")]
         return {at, *negatives}
-
-    def _readers(self, at: int) -> Iterator[int]:
-        """Who reads a result, moves aside."""
-        for reader in self.flow.readers(at):
-            if isinstance(self.flow.moved(reader), Reg):
-                yield from self._readers(reader)
-            else:
-                yield reader
 
     def _multiplies(self, at: int, first: set[int], second: set[int]) -> bool:
         instr = self.code[at]
@@ -282,23 +270,19 @@ def _operand(bound: Bound) -> Operand:
 
 def _removed(flow: DataFlow, found: list[_Found], kept: set[int]) -> set[int]:
     """Instructions whose results nobody reads any more, and the results that are replaced."""
-    code = flow.kernel.code
-    certain = {
-        at
-        for f in found
-        for at in f.roots | {a for a in range(len(code)) if flow.block_of[a] in f.inner}
-    } - kept
+    certain = {at for f in found for at in f.roots.union(flow.inside(f.inner))} - kept
     gone = {at for f in found for at in f.embedding.taken} - kept
     pending = list(gone)
     while pending:  # moves of what is gone
         for reader in flow.readers(pending.pop()):
-            if reader not in gone | kept and isinstance(flow.moved(reader), Reg):
+            if reader not in gone and reader not in kept and isinstance(flow.moved(reader), Reg):
                 gone.add(reader)
                 pending.append(reader)
     # arguments may be results within another function
     gone -= {d for f in found for b in f.embedding.arguments.values() for d in b.value.defs}
     while True:
-        live = {at for at in gone - certain if any(r not in gone | kept for r in flow.readers(at))}
+        dead = gone | kept | certain
+        live = {at for at in gone - certain if not dead.issuperset(flow.readers(at))}
         if not live:
             return gone | certain
         gone -= live

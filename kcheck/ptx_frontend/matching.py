@@ -72,6 +72,8 @@ class Matcher:
         if other in found.instrs:
             return found
         for at in self._candidates(other, found):
+            if at in found.taken or not self._alike(other, at):
+                continue
             trial = found.copy()
             if self._pair(trial, other, at):
                 solved = self._solve(trial, list(self._goals(other, at, trial)))
@@ -80,6 +82,15 @@ class Matcher:
         return None
 
     def _candidates(self, mine: int, found: Embedding) -> Iterator[int]:
+        """Readers of what is known already, else all of the block, else all code."""
+        for operand in operands(self.mine[mine]):
+            value = self.pattern.flow.value(mine, operand)
+            known = value.defs & found.instrs.keys() if value else frozenset()
+            if known:
+                there = found.instrs[min(known)]
+                yield from self.flow.readers(there)
+                yield from self.flow.users(there)
+                return
         block = found.blocks.get(self.pattern.flow.block_of[mine])
         if block is not None:
             bounds = self.flow.kernel.blocks[block]
