@@ -149,6 +149,10 @@ class DataFlow:
         for b in blocks:
             yield from range(self.kernel.blocks[b].start, self.kernel.blocks[b].end)
 
+    def reads(self, register: str) -> list[int]:
+        """The instructions that read a register."""
+        return self._reads.get(register, [])
+
     def writes(self, register: str, block: int) -> list[int]:
         """The definitions of a register in a block."""
         return self._defs.get(register, {}).get(block, [])

@@ -162,7 +162,7 @@ class _Search:
                 if at in roots:
                     continue
                 beyond = {r for r in flow.readers(at) if flow.block_of[r] not in inner}
-                if not beyond <= e.taken:
+                if not all(self._goes(r, e, roots) for r in beyond):
                     return False
         if self.pattern.product or len(roots) == 1:
             return True
@@ -170,13 +170,27 @@ class _Search:
         outside = {r for at in roots for r in flow.readers(at)} - e.taken
         return len(names) == 1 and all(flow.reaching(r, *names) == roots for r in outside)
 
+    def _goes(self, at: int, e: Embedding, roots: frozenset[int]) -> bool:
+        """The instruction is a result, or nothing but the function's own needs it."""
+        if at in roots or at not in e.taken:
+            return at in roots
+        behind = (r for r in self.flow.readers(at) if r != at)
+        return all(self._goes(r, e, roots) for r in behind)
+
     def _slots(self, e: Embedding, roots: frozenset[int], inner: frozenset[int]) -> list[int]:
-        """Places in the first block, the last ones first."""
+        """Places in the first block, the last ones first, behind all that reads the register."""
         head = e.blocks[0]
         bounds = self.flow.kernel.blocks[head]
         here = [at for at in e.taken if bounds.start <= at < bounds.end - 1]
         gone = e.taken | set(self.flow.inside(inner))
-        return [at for at in sorted(here, reverse=True) if set(self.flow.readers(at)) <= gone]
+        (register,) = targets(self.code[max(roots)])
+        reads = set(self.flow.reads(register)) - gone
+        last = max((at for at in reads if bounds.start <= at < bounds.end), default=-1)
+        return [
+            at
+            for at in sorted(here, reverse=True)
+            if at > last and set(self.flow.readers(at)) <= gone
+        ]
 
     def _holds(self, e: Embedding, bound: Bound, slot: int) -> bool:
         """All instructions that read an argument, and the slot, see one and the same value."""

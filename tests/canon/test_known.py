@@ -2,18 +2,25 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kcheck.canon.bound import BoundDomain
 from kcheck.canon.constants import SYMBOLIC, Constants
+from kcheck.canon.domain import Domain
+from kcheck.canon.enclosure import EnclosureDomain
+from kcheck.canon.field import FieldDomain
 from kcheck.canon.folding import Folding
 from kcheck.canon.known import (
     CLOSE,
     LOG2_10,
     LOG2E,
     MAX_POWER,
+    RANDOM_BITS,
     SQRT_PI,
     SYMBOLS,
     Known,
@@ -27,6 +34,7 @@ from kcheck.canon.known import (
     root,
     times,
 )
+from kcheck.canon.theorem import Claim, error_log2
 
 FLOATS = {LOG2E: math.log2(math.e), LOG2_10: math.log2(10), SQRT_PI: math.sqrt(math.pi)}
 NUMBERS = st.builds(
@@ -160,3 +168,47 @@ def test_printing() -> None:
     assert str(known(-1, {SQRT_PI: 2})) == "-1 pi"
     assert str(known(1, {LOG2E: -1, "sqrt 2": 1})) == "ln 2 sqrt 2"
     assert isinstance(LOG, Known)
+
+
+# in domains
+
+
+def _lanes(domain: Domain[Any], *numbers: Number | None) -> Any:
+    values = [n for n in numbers if n is not None]
+    return domain.constants(values, np.arange(len(values)))
+
+
+@pytest.mark.parametrize("levels", [1, 2])
+def test_the_field_keeps_products(levels: int) -> None:
+    domain = FieldDomain(1, 4, levels)
+    log2e, ln2 = known(1, {LOG2E: 1}), known(1, {LOG2E: -1})
+    a, b = _lanes(domain, log2e, ROOT, log2e), _lanes(domain, ln2, log2e, log2e)
+    c = _lanes(domain, Fraction(1), times(ROOT, log2e), ROOT)
+    assert domain.equal(domain.mul(a, b), c).tolist() == [True, True, False]
+
+
+def test_the_bound_charges_for_symbols() -> None:
+    def claim(number: Number) -> Claim:
+        domain = BoundDomain(FieldDomain(1, 4, 2), {"x": (4,)})
+        x = domain.input("x", 4)
+        y = domain.exp2(domain.mul(x, _lanes(domain, number)))
+        return domain.claim([(y, y)])
+
+    rational, symbol = claim(Fraction(3)), claim(LOG)
+    assert (rational.relations, symbol.relations) == (0, 1 + 4**2)
+    assert symbol.zero.bits >= rational.zero.bits + RANDOM_BITS - 2
+    assert symbol.condition.reason is None
+    many = [error_log2(c, 64, 2)[0] for c in (rational, symbol)]
+    # what no number of trials lowers
+    assert many[0] is not None
+    assert many[1] is not None
+    assert many[0] < many[1] < -100
+
+
+def test_enclosures_hold_the_number() -> None:
+    low, high = _lanes(EnclosureDomain({}), LOG, ROOT).ends
+    for a, b, number in zip(low, high, (LOG, ROOT), strict=True):
+        assert Fraction(a) < approximation(number) < Fraction(b)
+        assert b - a < 1e-15
+    wide = _lanes(EnclosureDomain({}, widen=True), LOG)
+    assert wide.high[0] - wide.low[0] > 1e-7

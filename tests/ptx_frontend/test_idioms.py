@@ -276,6 +276,14 @@ SURROUNDINGS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
         "logf",
         (("selp.f32 \t%f34,", "add.f32 %f12, %f35, %f35;\n\tselp.f32 \t%f34,"),),
     ),
+    "what a branch leaves is read behind a mapped instruction": (
+        "log10f",
+        (("selp.f32 \t%f35,", "add.f32 %f12, %f34, %f34;\n\tselp.f32 \t%f35,"),),
+    ),
+    "the result's register is read late": (
+        "log1pf",
+        (("@%p1 bra", "add.f32 %f7, %f39, %f7;\n\t@%p1 bra"),),
+    ),
     "a joined result is read too early": (
         "erff",
         (("@%p1 bra", "add.f32 %f1, %f26, %f1;\n\t@%p1 bra"),),
