@@ -13,15 +13,18 @@ import numpy as np
 
 from kcheck.canon.domain import Collision, LevelsExhausted
 from kcheck.canon.field import FieldDomain
+from kcheck.canon.ieee.approximate import Choice
 from kcheck.canon.real import Reals
 from kcheck.canon.theorem import Claim, error_log2, trials_needed
 from kcheck.evaluate import evaluate
+from kcheck.evaluate_formats import evaluate_formats
+from kcheck.exact import Proof, prove
 from kcheck.judge import Judge
 from kcheck.launch import Tensor
 from kcheck.launch_check import match_buffers, match_ledger, scalar_pairs
 from kcheck.ledger import assumptions
 from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_launches, load_one
-from kcheck.outputs import compare
+from kcheck.outputs import Comparison, compare
 from kcheck.proof import claim
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.execution import Execution, Refused, execute
@@ -48,6 +51,11 @@ ALONE = "\u2060"
 SEED_BITS = 128
 
 
+ENGINES = ("enclosure", "ieee")
+# the part of their allowed error that approximate instructions make
+APPROX = {"nearest": 0.0, "high": 1.0, "low": -1.0, "random": 0.0}
+
+
 @dataclass
 class Question:
     """Two kernels under their launches, the subject's buffers named as the reference's."""
@@ -66,6 +74,7 @@ class Question:
     strict: bool = False
     # literals stand for the numbers that they were rounded from
     identify: bool = False
+    engine: str = "auto"
 
     @property
     def compared(self) -> list[tuple[Tensor, Tensor]]:
@@ -91,6 +100,7 @@ def equivalent(
     safety: bool = True,
     strict: bool = False,
     literal_constants: bool = False,
+    engine: str = "auto",
     progress: Progress | None = None,
     witness_dir: Path | None = None,
 ) -> Verdict:
@@ -100,6 +110,7 @@ def equivalent(
     the file beside the PTX (the subject's: else the reference's). `mapping`: reference buffer
     name -> subject buffer name. `cta`: compare one CTA (linear index) only. `safety`: look for
     races. `strict`: lanes that store equal values to one address in one instruction have one.
+    `engine`: `field` (identity testing only), `term` (exact proofs only), or `auto`: both.
     `literal_constants`: float literals are exact, 0f3FB8AA3B is not log2 e. `witness_dir`: where
     the input of a refutation is saved. Raises UsageError and PtxError for
     bad arguments.
@@ -107,7 +118,7 @@ def equivalent(
     question = ask(
         reference, subject, launch, subject_launch, kernel, subject_kernel, mapping, cta, seed
     )
-    question.safety, question.strict = safety, strict
+    question.safety, question.strict, question.engine = safety, strict, engine
     question.identify = not literal_constants
     question.witness_dir = witness_dir
     question.progress = progress or (lambda stage, done: None)
@@ -275,6 +286,9 @@ def _decide(question: Question) -> Verdict:
     except Unsupported as error:
         stopped = _undecided(f"unsupported.{error.form}", f"an output: {error.message}")
         return Judge(question, run, {}).refutation() or stopped  # a fault on the way is a reason
+    proof = None
+    if run.domain.opaque and any(c.different.any() for c in comparisons.values()):
+        proof = _proof(question, run, comparisons)  # functions may have laws that the field lacks
     judge = Judge(question, run, comparisons)
     facts: dict[str, Any] = {
         "ctas": len(run.reference.ctas),
@@ -289,10 +303,28 @@ def _decide(question: Question) -> Verdict:
     refutation = judge.refutation()
     if refutation is not None:
         return replace(refutation, **facts)
-    equal = _equal(question, run)
+    proof = proof or _proof(question, run, comparisons)
+    if proof is not None and proof.whole:
+        equal = Verdict("proved", None, "exact")
+    elif proof is not None and question.engine == "term":
+        equal = _undecided("opaque", f"no exact proof: {proof.why}", ("--engine auto",))
+    else:
+        equal = _equal(question, run)
     statistics = {**facts.pop("statistics"), **equal.statistics}
     verdict = replace(equal, **facts, statistics=statistics)
     return _for_cta(question, verdict)
+
+
+def _proof(question: Question, run: FieldRun, comparisons: dict[str, Comparison]) -> Proof | None:
+    """An exact proof, or None if none is wanted; what it proves is equal from now on."""
+    if question.engine == "field":
+        return None
+    proof = prove(question, run, comparisons)
+    if proof.whole:
+        for name, c in comparisons.items():
+            proved = ~c.idle & (c.unwritten == 0) & ~proof.open[name]
+            comparisons[name] = replace(c, equal=c.equal | proved, different=c.different & ~proved)
+    return proof
 
 
 def _for_cta(question: Question, verdict: Verdict) -> Verdict:
@@ -416,12 +448,22 @@ def run(
     seed: int | None = None,
     ctas: list[int] | None = None,
     progress: Progress | None = None,
+    engine: str = "enclosure",
+    approx: str = "nearest",
 ) -> RunResult:
-    """Execute one kernel over the reals, in float64 enclosures, on given or random inputs.
+    """Execute one kernel on given or random inputs.
 
-    Outputs are the centres of the enclosures, in the shape of the buffer, NaN where undefined or
+    `engine`: "enclosure", over the reals in float64 enclosures, whose centres are the outputs; or
+    "ieee", in true formats (evaluate_formats.py), where `approx` says what approximate
+    instructions return: "nearest", or the "high", "low" or (by the seed) "random" end of what
+    their documented error allows. Outputs have the shape of the buffer, NaN where undefined or
     never written. Raises UsageError and PtxError for bad arguments.
     """
+    if engine not in ENGINES or approx not in APPROX:
+        known = f"{', '.join(ENGINES)}; {', '.join(APPROX)}"
+        raise UsageError(f"engine {engine}, approx {approx}: there are {known}")
+    if engine != "ieee" and approx != "nearest":
+        raise UsageError(f"approx {approx}: approximate instructions err in engine ieee only")
     loaded = load_kernel(kernel, kernel_name)
     side = Subject(loaded, load_one(kernel, loaded, launch))
     started = time.monotonic()
@@ -429,9 +471,12 @@ def run(
     given = _inputs(side, inputs or {}, used)
     try:
         report = progress or (lambda stage, done: None)
-        outputs, findings, figures = evaluate(
-            side, given, ctas, lambda done: report(f"executing {loaded.name}", done)
-        )
+        stage: Callable[[float], None] = lambda done: report(f"executing {loaded.name}", done)  # noqa: E731
+        if engine == "ieee":
+            choice = Choice(APPROX[approx], used if approx == "random" else None)
+            outputs, findings, figures = evaluate_formats(side, given, ctas, stage, choice)
+        else:
+            outputs, findings, figures = evaluate(side, given, ctas, stage)
     except Refused as error:
         return RunResult({}, {"seed": used}, _refused(error).findings)
     figures = {"seed": used, **figures, "seconds": round(time.monotonic() - started, 3)}

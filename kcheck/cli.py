@@ -74,6 +74,13 @@ def commands() -> None:
 @click.option("--accept", type=click.Choice(["cta"]), help="Exit 0 for proved-for-cta as well.")
 @SEED
 @click.option("--safety/--no-safety", default=True, help="Look for races in both kernels.")
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "term", "field"]),
+    default="auto",
+    show_default=True,
+    help="Exact proofs (term), identity testing (field), or what serves.",
+)
 @STRICT
 @click.option(
     "--literal-constants", is_flag=True, help="Float literals are exact: 0f3FB8AA3B is not log2 e."
@@ -174,6 +181,20 @@ def verdict_answer(verdict: Verdict, as_json: bool, code: int) -> Answer:
 @click.option(
     "--output", type=click.Path(dir_okay=False, path_type=Path), help="Save the outputs (.npz)."
 )
+@click.option(
+    "--engine",
+    type=click.Choice(["enclosure", "ieee"]),
+    default="enclosure",
+    show_default=True,
+    help="Over the reals, or in true formats with their rounding.",
+)
+@click.option(
+    "--approx",
+    type=click.Choice(["nearest", "high", "low", "random"]),
+    default="nearest",
+    show_default=True,
+    help="ieee: what approximate instructions return within their documented error.",
+)
 @JSON
 def run(
     kernel: Path,
@@ -182,6 +203,8 @@ def run(
     inputs: Path | None,
     seed: int | None,
     output: Path | None,
+    engine: str,
+    approx: str,
     as_json: bool,
 ) -> Answer:
     """Execute KERNEL on given inputs, or on random ones.
@@ -190,6 +213,7 @@ def run(
     Examples:
       kcheck run kernel.ptx --seed 1 --output out.npz
       kcheck run kernel.ptx --input in.npz --json
+      kcheck run kernel.ptx --engine ieee --approx random --seed 1
     """
     from kcheck.arrays import save_arrays
     from kcheck.check import run as execute
@@ -204,6 +228,8 @@ def run(
             inputs=arrays,
             seed=seed,
             progress=progress,
+            engine=engine,
+            approx=approx,
         )
     if output:
         save_arrays(output, result.outputs)

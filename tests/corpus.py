@@ -15,10 +15,12 @@ TRITON = DATA / "triton"
 DECLARED = 33
 
 
-def verdict_of(folder: Path, reference: str, subject: str, *, safety: bool = True) -> Verdict:
+def verdict_of(
+    folder: Path, reference: str, subject: str, *, safety: bool = True, engine: str = "auto"
+) -> Verdict:
     """The verdict on two files of a folder (without `.ptx`); `safety`: look for races too."""
     paths = (folder / f"{reference}.ptx", folder / f"{subject}.ptx")
-    return equivalent(*paths, safety=safety, seed=1)
+    return equivalent(*paths, safety=safety, engine=engine, seed=1)
 
 
 def races_of(verdict: Verdict) -> set[tuple[int, ...]]:

@@ -86,10 +86,11 @@ EQUAL = {
 
 @pytest.mark.parametrize("what", EQUAL)
 def test_equal_with_their_constants(what: str) -> None:
-    found = verdict(*EQUAL[what])
-    assert told(found) == ("proved", None)
-    assert found.error_bound_log2 is not None
-    assert found.error_bound_log2 < -80
+    exact, tested = (verdict(*EQUAL[what], engine=engine) for engine in ("term", "field"))
+    assert (*told(exact), exact.method) == ("proved", None, "exact")
+    assert told(tested) == ("proved", None)
+    assert tested.error_bound_log2 is not None
+    assert tested.error_bound_log2 < -80
 
 
 @pytest.mark.parametrize("what", [w for w in EQUAL if "rsqrt" not in w and "sqrt 2 t" not in w])
@@ -100,13 +101,23 @@ def test_literal_constants(what: str) -> None:
         "log2 e / 8 and 1/8 times log2 e",
         "1/sqrt 2 and sqrt 2 / 2",
         "a difference under an exponential",
+        "a constant beside log2 e under an exponential",
         "an online softmax's rescaling",
     }
-    # 2^(-5 L) for a literal L with 23 binary places is a root that has no bound
-    other = "budget.degree" if "beside" in what else "constants"
-    assert told(found) == (("proved", None) if what in exact else ("undecided", other))
+    assert told(found) == (("proved", None) if what in exact else ("undecided", "constants"))
     assert not any(line.startswith("literal ") for line in found.ledger)
     assert any("literals are exact" in line for line in found.ledger)
+
+
+def test_a_constant_is_a_positive_factor() -> None:
+    """max(L x, L y) = L max(x, y), and L (x - y) > 0 where x > y."""
+    scaled = "mul.f32 %f4, %f1, 0f3FB8AA3B; mul.f32 %f5, %f2, 0f3FB8AA3B;"
+    once = "mul.f32 %f3, %f4, 0f3FB8AA3B;"
+    found = verdict(f"{scaled} max.f32 %f3, %f4, %f5;", f"max.f32 %f4, %f1, %f2; {once}")
+    assert (*told(found), found.method) == ("proved", None, "exact")
+    chosen = "setp.gt.f32 %p1, %f1, %f2; selp.f32 %f4, %f1, %f2, %p1;"
+    other = "setp.gt.f32 %p1, %f4, %f5; selp.f32 %f3, %f4, %f5, %p1;"
+    assert told(verdict(f"{scaled} {other}", f"{chosen} {once}")) == ("proved", None)
 
 
 # equal to no known constant: refuted, or left open where the literals are neighbours

@@ -129,9 +129,6 @@ def test_every_function_has_a_meaning() -> None:
 # proofs
 
 UNPROVED = {
-    # 2^(-x^2 log2 e): an exponent that is not affine has no bound
-    "gauss": ("undecided", "tested-equal"),
-    "exp_of_exp": ("undecided", "tested-equal"),
     # one slow path for both, which is no function of the library
     "sin_and_cos": ("undecided", "unsupported.symbolic-int"),
 }

@@ -7,7 +7,7 @@ it is immutable. Shapes broadcast as in NumPy: a value of shape (1,) stands for 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from kcheck.canon.known import Number
 
 Bool = NDArray[np.bool_]
 Index = NDArray[np.int64]
+Bits = NDArray[Any]
 
 
 class LevelsExhausted(Exception):
@@ -25,6 +26,10 @@ class LevelsExhausted(Exception):
 
 class Collision(Exception):
     """Two values that differ have one key, or a divisor vanished by chance: draw a new seed."""
+
+
+class NoRule(Exception):
+    """An arithmetic does not know what an instruction gives; the message says why."""
 
 
 class Value(Protocol):
@@ -132,4 +137,43 @@ class Domain(Protocol[V]):
 
     def equal(self, a: V, b: V) -> Bool:
         """Per lane: the same as far as this domain can tell."""
+        ...
+
+
+class Arithmetic(Protocol):
+    """True formats and rounding, in place of reals: a float is its bits, an unsigned integer.
+
+    An executor that is given one keeps floats as concrete integers and asks for the function of
+    each float instruction once, while decoding. `slots`: the modifiers, as PTX writes them.
+    Functions broadcast as in NumPy. NoRule where there is none for the instruction.
+    """
+
+    def input(self, name: str, n: int, dtype: str) -> Bits:
+        """The first `n` elements of an input."""
+        ...
+
+    def patterns(self, values: Any, dtype: str) -> Bits:
+        """Numbers as elements of a type."""
+        ...
+
+    def operation(self, op: str, fmt: str, slots: Mapping[str, str]) -> Callable[..., Bits]:
+        """An arithmetic instruction on one format."""
+        ...
+
+    def comparison(self, cmp: str, fmt: str, ftz: bool) -> Callable[[Bits, Bits], Bool]:
+        """A comparison of setp."""
+        ...
+
+    def classified(self, test: str, fmt: str, bits: Bits) -> Bool:
+        """A test of testp."""
+        ...
+
+    def convert(
+        self, source: str, target: str, slots: Mapping[str, str], register: int = 0
+    ) -> Callable[[Bits], Bits]:
+        """cvt; `register`: bytes of the register that an integer result goes to."""
+        ...
+
+    def matmul(self, fmt: str, out: str) -> Callable[[Bits, Bits, Bits], Bits]:
+        """mma: (..., M, K) by (..., K, N) of `fmt`, plus (..., M, N) of `out`."""
         ...

@@ -53,6 +53,11 @@ class FieldDomain:
         """Sets whose maximum was taken, and their elements."""
         return self._sets.count
 
+    @property
+    def opaque(self) -> bool:
+        """Functions without algebra occurred."""
+        return self.atoms > 0 or self.max_sets > 0
+
     def _p(self, r: Words) -> Words:
         """The primes, shaped to broadcast over residues."""
         key = (r.shape[0], r.ndim)

@@ -24,8 +24,8 @@ MAX_POWER, MAX_BITS = 16, 1 << 12
 RANDOM_BITS = 128
 
 LOG2E, LOG2_10, SQRT_PI = "log2 e", "log2 10", "sqrt pi"
-_ROOTS = {f"sqrt {p}": p for p in (2, 3, 5, 7, 11, 13)}
-SYMBOLS = (LOG2E, LOG2_10, SQRT_PI, *_ROOTS)
+ROOTS = {f"sqrt {p}": Fraction(p) for p in (2, 3, 5, 7, 11, 13)}
+SYMBOLS = (LOG2E, LOG2_10, SQRT_PI, *ROOTS)
 # symbol -> what its inverse is called
 _INVERSES = {LOG2E: "ln 2", LOG2_10: "log10 2"}
 
@@ -59,8 +59,8 @@ def known(factor: Fraction | int, powers: Mapping[str, int]) -> Number:
     factor = Fraction(factor)
     left = {}
     for symbol, power in powers.items():
-        if symbol in _ROOTS:
-            factor *= Fraction(_ROOTS[symbol]) ** (power // 2)
+        if symbol in ROOTS:
+            factor *= ROOTS[symbol] ** (power // 2)
             power %= 2
         if power:
             left[symbol] = power
@@ -97,8 +97,8 @@ def root(value: Fraction) -> Number | None:
     if up.bit_length() > MAX_BITS:
         return None
     powers = {}
-    for symbol, p in _ROOTS.items():
-        count = 0
+    for symbol, prime in ROOTS.items():
+        count, p = 0, prime.numerator
         while up % p == 0:
             up, count = up // p, count + 1
         powers[symbol] = count
@@ -131,7 +131,7 @@ def digits(symbol: str) -> Fraction:
     elif symbol == SQRT_PI:  # Machin's formula
         value = math.isqrt((16 * _arctan(5, one) - 4 * _arctan(239, one)) * one)
     else:
-        value = math.isqrt(_ROOTS[symbol] * one * one)
+        value = math.isqrt(ROOTS[symbol].numerator * one * one)
     return Fraction(value, one)
 
 

@@ -37,18 +37,20 @@ _UFUNC: dict[str, np.ufunc] = {
 }
 
 
-def _places(m: Machine, at: Address, size: int, code: int) -> list[Place]:
-    places = resolve(m, at, size, size, write=True)
-    for place in places:
+def places(m: Machine, at: Address, size: int, code: int) -> list[Place]:
+    """Where the group's lanes point; the access is noted with an atomic's `code`."""
+    found = resolve(m, at, size, size, write=True)
+    for place in found:
         if size < place.region.memory.granule:
             raise Unsupported("reinterpret", f"an atomic of {size} bytes in wider elements")
         note_writers(m, place, size)
         if m.races is not None:
             m.races.write(place, size, code)
-    return places
+    return found
 
 
-def _unstable(m: Machine, dst: int | None) -> None:
+def unstable(m: Machine, dst: int | None) -> None:
+    """The old value goes to a register, if there is one."""
     if dst is not None:
         put(m, dst, Unstable("the old value of an atomic", m.at))
 
@@ -67,7 +69,7 @@ def _add(d: Decoder, instr: Instr, slots: Slots) -> Step:
     code = atomic_code("add", t, slots["scope"])
 
     def run(m: Machine) -> None:
-        for place in _places(m, at, size, code):
+        for place in places(m, at, size, code):
             memory, x = place.region.memory, m.regs[slot]
             if t.endswith("x2"):
                 step = 2 // memory.granule
@@ -75,7 +77,7 @@ def _add(d: Decoder, instr: Instr, slots: Slots) -> Step:
                     memory.add(place.cell + i * step, 2, m.real(half, fmt), place.mask)
             else:
                 memory.add(place.cell, size, m.real(x, fmt), place.mask)
-        _unstable(m, dst)
+        unstable(m, dst)
 
     return run
 
@@ -103,12 +105,12 @@ def _update(d: Decoder, instr: Instr, slots: Slots) -> Step:
     code, apply = atomic_code(op, t, slots["scope"]), reduction(op, t)
 
     def run(m: Machine) -> None:
-        for place in _places(m, at, size, code):
+        for place in places(m, at, size, code):
             operand = m.integer(m.regs[slot], size)
             place.region.memory.update(
                 place.cell, size, operand, place.mask, apply, integers.is_signed(t)
             )
-        _unstable(m, dst)
+        unstable(m, dst)
 
     return run
 
@@ -121,7 +123,7 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
     expected, wanted = (d.integer(op, size) for op in ops[2:])
 
     def run(m: Machine) -> None:
-        for place in _places(m, at, size, 0):
+        for place in places(m, at, size, 0):
             old, new = m.integer(m.regs[expected], size), m.integer(m.regs[wanted], size)
             if old.u is not None:
                 raise Unsupported("undefined", "a comparison with an undefined value")
@@ -135,7 +137,7 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
                         cells[i] = value
 
             place.region.memory.update(place.cell, size, new, place.mask, swap, False)
-        _unstable(m, dst)
+        unstable(m, dst)
 
     return run
 

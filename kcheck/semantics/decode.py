@@ -116,9 +116,14 @@ class Decoder:
         return self._new((op, size), Int(address, ident))
 
     def real(self, op: Operand, fmt: str) -> int:
-        """The slot of a float operand of a format; literals become exact constants."""
+        """The slot of a float operand of a format; literals become exact constants.
+
+        In true formats they are their bits.
+        """
         if isinstance(op, Reg):
             return self.reg(op)
+        if self.machine.arithmetic is not None:
+            return self.integer(op, FMT_BYTES[fmt])
         if isinstance(op, Flt):
             machine = self.machine
             ident = machine.codec.ident(_literal(op, FMT_BYTES[fmt]), fmt)

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from kcheck.canon.domain import Domain
+from kcheck.canon.domain import Arithmetic, Domain
 from kcheck.canon.real import Reals
 from kcheck.launch import Launch, Tensor
 from kcheck.ptx_frontend.kernel import Idiom, Kernel
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics.builders import BUILDERS
 from kcheck.semantics.decode import decode
+from kcheck.semantics.format_builders import TRUE_FORMATS
 from kcheck.semantics.machine import BudgetError, Fault, Machine
 from kcheck.semantics.memory import Memory
 from kcheck.semantics.races import Race
@@ -42,8 +43,9 @@ class Refused(Exception):
 class Execution:
     """What a run leaves: the memory of each tensor, the faults, and figures.
 
-    `ctas`: numbers of the CTAs that ran. `identified`: literals (format, bits) that stood for
-    other numbers than they are, by id. `idioms`: library functions that ran as such.
+    `ctas`: numbers of the CTAs that ran. `values`: instructions times lanes. `identified`:
+    literals (format, bits) that stood for other numbers than they are, by id. `idioms`: library
+    functions that ran as such.
     """
 
     kernel: Kernel
@@ -53,6 +55,7 @@ class Execution:
     faults: list[Fault]
     ctas: list[int]
     instructions: int
+    values: int
     origins: dict[int, int]
     races: list[Race]
     same_value: dict[int, int]
@@ -87,24 +90,30 @@ def execute(
     races: bool = False,
     strict: bool = False,
     identify: bool = False,
+    arithmetic: Arithmetic | None = None,
 ) -> Execution:
     """Run the grid (or these CTAs) with inputs from the domain.
 
     `reals`: share constants with another run over the same domain. `watch`: a tensor and a flat
     element whose writers (CTAs) are to be noted in its memory. `races`: look for races; `strict`:
     lanes of one instruction that store equal values to one address have one. `identify`: float
-    literals stand for the numbers that they were rounded from (`canon.literals`).
+    literals stand for the numbers that they were rounded from (`canon.literals`). `arithmetic`: run
+    in true formats, with its inputs; the domain has nothing to do then, and library functions are
+    executed as they are expanded.
     Raises Refused for what is not supported, and what the domain raises.
     """
     chosen = _ctas(launch) if ctas is None else ctas
     reals = Reals(domain) if reals is None else reals
     reals.origins = {}
     try:
-        executed, idioms = kernel.identified
-        machine = Machine(executed, launch, reals, races=races, identify=identify)
+        executed, idioms = kernel.identified if arithmetic is None else (kernel, ())
+        machine = Machine(
+            executed, launch, reals, races=races, identify=identify, arithmetic=arithmetic
+        )
         if machine.races is not None:
             machine.races.strict = strict
-        machine.program = decode(machine, BUILDERS, guarded_symbolically)
+        builders = BUILDERS if arithmetic is None else TRUE_FORMATS
+        machine.program = decode(machine, builders, guarded_symbolically)
     except Unsupported as error:
         raise Refused(error.form, error.message, kernel.code[0]) from error
     if watch is not None:
@@ -128,6 +137,7 @@ def execute(
         list(machine.faults.values()),
         chosen,
         machine.executed,
+        machine.values,
         machine.reals.origins,
         [] if machine.races is None else list(machine.races.found.values()),
         {} if machine.races is None else machine.races.same_value,

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kcheck.canon.domain import Arithmetic
 from kcheck.canon.real import Reals
 from kcheck.launch import Launch, unflatten
 from kcheck.ptx_frontend.kernel import Kernel
@@ -87,15 +88,19 @@ class Machine(Conversions):
         *,
         races: bool = False,
         identify: bool = False,
+        arithmetic: Arithmetic | None = None,
     ) -> None:
         self.kernel = kernel
         self.launch: Launch = launch
         self.reals = reals
         self.domain = reals.domain
+        # true formats: every float is an Int then, and no real arises
+        self.arithmetic = arithmetic
         self.codec = Codec(self.reals.constants, identify)
-        self.regions: Regions = Regions(kernel, launch, self.reals, self.codec)
+        self.regions: Regions = Regions(kernel, launch, reals, self.codec, arithmetic)
         self.faults: dict[tuple[str, int], Fault] = {}
         self.executed = 0
+        self.values = 0
         self.budget = BUDGET
         self.at = 0
         # a guard on tensor values is in force
@@ -131,8 +136,10 @@ class Machine(Conversions):
         self.barriers = Barriers(self)
         if self.races is not None:
             self.races.begin()
+        before = self.executed
         with np.errstate(all="ignore"):
             self._schedule()
+        self.values += (self.executed - before) * self.lanes
 
     def _schedule(self) -> None:
         while True:

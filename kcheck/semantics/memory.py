@@ -404,15 +404,7 @@ class Memory:
         an integer type. Undefined elements are constants `UNDEF`. Raises Unsupported if it holds
         reals of another format.
         """
-        step = max(width // self.granule, 1)
-        start, stop, _ = part.indices(self.n // step)
-        cell = np.arange(start, stop, dtype=np.int64) * step
-        self._planes()
-        assert self.meta is not None
-        if self.regions is not None and (self.regions[cell] >= 0).any():
-            raise Unsupported("pointer-bits", "an output holds an address")
-        unwritten = self.meta[cell] & 15 == EMPTY
-        whole = self.load_bytes(cell, 0, width, None)
+        unwritten, whole = self.elements(width, part)
         if isinstance(whole, Real):
             if whole.fmt != fmt:
                 raise Unsupported("reinterpret", f"a buffer of {fmt} holds {whole.fmt}")
@@ -424,6 +416,17 @@ class Memory:
         if whole.u is not None:
             ids = np.where(whole.u, UNDEF, ids).astype(np.int32)
         return unwritten, self.reals.from_ids(ids)
+
+    def elements(self, width: int, part: slice = slice(None)) -> tuple[Bool, Any]:
+        """The elements of `width` bytes: which were never written, and one register of all."""
+        step = max(width // self.granule, 1)
+        start, stop, _ = part.indices(self.n // step)
+        cell = np.arange(start, stop, dtype=np.int64) * step
+        self._planes()
+        assert self.meta is not None
+        if self.regions is not None and (self.regions[cell] >= 0).any():
+            raise Unsupported("pointer-bits", "an output holds an address")
+        return self.meta[cell] & 15 == EMPTY, self.load_bytes(cell, 0, width, None)
 
     # planes
 

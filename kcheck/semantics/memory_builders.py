@@ -142,6 +142,11 @@ def _scalar(d: Decoder, param: Scalar, offset: int, size: int, count: int) -> li
     fmt = param.dtype if param.dtype in FMT_BYTES else ""
     if offset or count > 1:
         raise Unsupported("param", "a part of a scalar parameter is read")
+    if fmt and m.arithmetic is not None:
+        if FMT_BYTES[fmt] != size:
+            raise Unsupported("reinterpret", f"an {fmt} parameter is read as {size} bytes")
+        given = m.arithmetic.input(param.name, 1, fmt) if param.value is None else None
+        return [Int(m.arithmetic.patterns([param.value], fmt) if given is None else given)]
     if param.value is None:
         if FMT_BYTES.get(fmt) != size:
             raise Unsupported("symbolic-int", f"scalar {param.name} has no value")

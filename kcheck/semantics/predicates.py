@@ -56,6 +56,9 @@ def as_number(m: Machine, p: Pred, dtype: str) -> Any:
         real.fmt = dtype
         real.u = p.u
         return real
+    if dtype in FMT_BYTES and m.arithmetic is not None:
+        zero, one = m.arithmetic.patterns([0.0, 1.0], dtype)
+        return Int(np.where(p.b, one, zero), None, p.u)
     if dtype in FMT_BYTES:
         real = m.reals.from_ids(np.where(p.b, ONE, ZERO).astype(np.int32))
         real.fmt = dtype

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kcheck.canon.domain import Arithmetic
 from kcheck.canon.real import Reals
 from kcheck.launch import DTYPE_BYTES, FLOATS, Launch, Tensor
 from kcheck.ptx_frontend.kernel import Kernel
@@ -74,11 +75,19 @@ def tensors(launch: Launch) -> list[Tensor]:
 class Regions:
     """All regions of one launch, by id; shared and local memory for one batch of CTAs."""
 
-    def __init__(self, kernel: Kernel, launch: Launch, reals: Reals[Any], codec: Codec) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        launch: Launch,
+        reals: Reals[Any],
+        codec: Codec,
+        arithmetic: Arithmetic | None = None,
+    ) -> None:
         self.kernel = kernel
         self.launch = launch
         self.reals = reals
         self.codec = codec
+        self.arithmetic = arithmetic
         self.items: list[Region] = []
         self.symbols: dict[str, int] = {}
         self.tensors: dict[str, int] = {}
@@ -140,6 +149,8 @@ class Regions:
             bits = flat.astype(np.int64).astype(np.uint64)
             memory.fill_bits(bits.astype(UNSIGNED[width]).astype(np.uint64), width)
             return memory
+        if self.arithmetic is not None:
+            return self._patterns(tensor, self.arithmetic, width)
         fmt = {"tf32": "f32"}.get(tensor.dtype, tensor.dtype)
         if fmt in ("e4m3", "e5m2"):
             fmt = "u8"  # moved, never computed with
@@ -147,6 +158,18 @@ class Regions:
             return self._known(tensor, fmt, width)
         source = self.reals.domain.input(tensor.name, n) if n else None
         return Memory(self.reals, self.codec, n, width, fmt=fmt, source=source)
+
+    def _patterns(self, tensor: Tensor, arithmetic: Arithmetic, width: int) -> Memory:
+        """An input in true formats: its bits."""
+        memory = Memory(self.reals, self.codec, tensor.elements, width)
+        if tensor.elements:
+            bits = (
+                arithmetic.input(tensor.name, tensor.elements, tensor.dtype)
+                if tensor.values is None
+                else arithmetic.patterns(np.asarray(tensor.values).reshape(-1), tensor.dtype)
+            )
+            memory.fill_bits(bits, width)
+        return memory
 
     def _known(self, tensor: Tensor, fmt: str, width: int) -> Memory:
         """A float input with known contents: exact constants."""

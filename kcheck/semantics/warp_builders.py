@@ -310,7 +310,7 @@ def _mma(d: Decoder, instr: Instr, slots: Slots) -> Step:
         product = m.domain.matmul(a, b)
         undefined_out = None
         if abad is not None or bbad is not None:
-            undefined_out = _spread(abad, bbad, product.shape)
+            undefined_out = spread(abad, bbad, product.shape)
         results = []
         for i, (rows, cols) in enumerate(shape.c):
             v = product.reshape((-1, *product.shape[-2:]))[:, rows, cols].reshape((m.lanes,))
@@ -371,7 +371,7 @@ def _operand(
     return matrix, bad
 
 
-def _spread(abad: Bool | None, bbad: Bool | None, shape: tuple[int, ...]) -> Bool:
+def spread(abad: Bool | None, bbad: Bool | None, shape: tuple[int, ...]) -> Bool:
     """Elements of a product that an undefined element of a factor reaches."""
     out = np.zeros(shape, bool)
     if abad is not None:

@@ -1,0 +1,112 @@
+"""An append-only graph of operations in flat arrays: one block of rows per vector operation.
+
+A node is a row number, or, negative, an input symbol: -g for generator g.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Nodes = NDArray[np.int32]
+
+CONST, NEG, ADD, SUB, MUL, FMA, SELECT, DIV, EXP2, MAX, LESS, SAME, ATOM = range(13)
+# operations that have a normal form of their own wherever they occur
+SPECIAL = (EXP2, MAX, LESS, SAME, ATOM)
+_FIRST = 1 << 16
+
+
+class Dag:
+    """Rows (op, a, b, c); what an operation does not use is 0."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._op = np.zeros(_FIRST, np.uint8)
+        self._args = np.zeros((3, _FIRST), np.int32)
+
+    @property
+    def op(self) -> NDArray[np.uint8]:
+        """The operation of every row."""
+        return self._op[: self.count]
+
+    @property
+    def args(self) -> NDArray[np.int32]:
+        """The arguments (3, rows)."""
+        return self._args[:, : self.count]
+
+    def block(self, op: int, *args: Any) -> Nodes:
+        """One row for each element of the broadcast arguments."""
+        columns = np.broadcast_arrays(*args)
+        shape, size = columns[0].shape, columns[0].size
+        start, stop = self.count, self.count + size
+        while stop > self._op.size:
+            self._grow()
+        self._op[start:stop] = op
+        for i, column in enumerate(columns):
+            self._args[i, start:stop] = column.reshape(-1)
+        self.count = stop
+        return np.arange(start, stop, dtype=np.int32).reshape(shape)
+
+    def _grow(self) -> None:
+        more = self._op.size // 2
+        self._op = np.concatenate([self._op, np.zeros(more, np.uint8)])
+        self._args = np.concatenate([self._args, np.zeros((3, more), np.int32)], axis=1)
+
+
+class TermValue:
+    """Nodes `n`, one per lane."""
+
+    __slots__ = ("n",)
+
+    def __init__(self, n: Nodes) -> None:
+        self.n = n
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lanes' shape."""
+        return self.n.shape
+
+    def __getitem__(self, index: Any) -> TermValue:
+        """Lanes picked by a NumPy index."""
+        return TermValue(np.asarray(self.n[index], np.int32))
+
+    def reshape(self, shape: tuple[int, ...]) -> TermValue:
+        """The same lanes in another shape."""
+        return TermValue(self.n.reshape(shape))
+
+
+class TermStore:
+    """A memory of nodes."""
+
+    def __init__(self, dag: Dag, n: int, zero: int) -> None:
+        self._dag = dag
+        self._cells = np.full(n, zero, np.int32)
+
+    def read(self, index: NDArray[np.int64]) -> TermValue:
+        """The cells at `index`."""
+        return TermValue(self._cells[index])
+
+    def write(self, index: NDArray[np.int64], value: TermValue) -> None:
+        """Put `value` into the cells."""
+        self._cells[index] = value.n
+
+    def add(self, index: NDArray[np.int64], value: TermValue) -> None:
+        """Add to the cells; a cell that occurs k times gets all k summands, added in pairs."""
+        cells = index.reshape(-1)
+        nodes = np.broadcast_to(value.n, index.shape).reshape(-1)
+        order = cells.argsort(kind="stable")
+        cells, nodes = cells[order], nodes[order]
+        while True:
+            first = np.flatnonzero(np.diff(cells, prepend=-1))
+            place = np.arange(cells.size) - np.repeat(first, np.diff(first, append=cells.size))
+            odd = np.flatnonzero(place & 1)
+            if not odd.size:
+                break
+            nodes = nodes.copy()
+            nodes[odd - 1] = self._dag.block(ADD, nodes[odd - 1], nodes[odd])
+            keep = np.ones(cells.size, bool)
+            keep[odd] = False
+            cells, nodes = cells[keep], nodes[keep]
+        self._cells[cells] = self._dag.block(ADD, self._cells[cells], nodes)

@@ -1,0 +1,170 @@
+"""The term engine as a domain: values are nodes of a graph, decided by their normal forms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kcheck.canon.domain import Bool, Index
+from kcheck.canon.known import ROOTS, Known, Number
+from kcheck.canon.term.algebra import Algebra
+from kcheck.canon.term.dag import (
+    ADD,
+    ATOM,
+    CONST,
+    DIV,
+    EXP2,
+    FMA,
+    LESS,
+    MAX,
+    MUL,
+    NEG,
+    SAME,
+    SELECT,
+    SUB,
+    Dag,
+    Nodes,
+    TermStore,
+    TermValue,
+)
+from kcheck.canon.term.equality import Equality
+
+
+class TermDomain:
+    """Exact values. `equal` says True only where a proof was found."""
+
+    def __init__(self) -> None:
+        self.dag = Dag()
+        self.algebra = Algebra()
+        self.names: list[str] = []
+        self.constants_used: list[int] = []
+        self._constants: dict[Fraction, int] = {}
+        self._knowns: dict[Known, int] = {}
+        self._inputs: dict[str, Nodes] = {}
+        self._symbols = 0
+        self.one = self._constant(Fraction(1))
+        self.zero = self._constant(Fraction(0))
+        self.equality = Equality(self.dag, self.algebra, self.constants_used, self.names)
+
+    def _constant(self, value: Fraction) -> int:
+        found = self._constants.get(value)
+        if found is None:
+            i = len(self.constants_used)
+            self.constants_used.append(self.algebra.q.intern(value))
+            found = self._constants[value] = int(self.dag.block(CONST, np.array([i]))[0])
+        return found
+
+    def constants(self, values: Sequence[Number], index: Index) -> TermValue:
+        """Lane i holds `values[index[i]]`."""
+        table = [self._known(v) if isinstance(v, Known) else self._constant(v) for v in values]
+        return TermValue(np.array(table, np.int32)[index])
+
+    def _known(self, number: Known) -> int:
+        """A product of symbols (positive indeterminates), and of roots, which have their law."""
+        found = self._knowns.get(number)
+        if found is None:
+            node = TermValue(np.full(1, self._constant(number.factor), np.int32))
+            for symbol, power in number.powers:
+                if symbol in ROOTS:
+                    base = TermValue(np.full(1, self._constant(ROOTS[symbol]), np.int32))
+                    factor = self.atom("sqrt", [base])
+                else:
+                    factor = self.input(symbol, 1)
+                    self.algebra.positive.update((-factor.n).tolist())
+                for _ in range(abs(power)):
+                    node = self._make(MUL if power > 0 else DIV, node, factor)
+            found = self._knowns[number] = int(node.n[0])
+        return found
+
+    def input(self, name: str, n: int) -> TermValue:
+        """Symbols; the same ones at each call."""
+        known = self._inputs.get(name, np.zeros(0, np.int32))
+        if known.size < n:
+            more = n - known.size
+            new = -np.arange(self._symbols + 1, self._symbols + more + 1, dtype=np.int32)
+            self._symbols += more
+            known = self._inputs[name] = np.concatenate([known, new])
+        return TermValue(known[:n])
+
+    def store(self, n: int) -> TermStore:
+        """A new memory."""
+        return TermStore(self.dag, n, self.zero)
+
+    def where(self, mask: Bool, a: TermValue, b: TermValue) -> TermValue:
+        """`a` where the concrete mask holds, else `b`."""
+        return TermValue(np.where(mask, a.n, b.n))
+
+    def stack(self, values: Sequence[TermValue]) -> TermValue:
+        """Values of one shape along a new first axis."""
+        return TermValue(np.stack([v.n for v in values]))
+
+    def _make(self, op: int, *args: TermValue) -> TermValue:
+        return TermValue(self.dag.block(op, *(a.n for a in args)))
+
+    def neg(self, a: TermValue) -> TermValue:
+        return self._make(NEG, a)
+
+    def add(self, a: TermValue, b: TermValue) -> TermValue:
+        return self._make(ADD, a, b)
+
+    def sub(self, a: TermValue, b: TermValue) -> TermValue:
+        return self._make(SUB, a, b)
+
+    def mul(self, a: TermValue, b: TermValue) -> TermValue:
+        return self._make(MUL, a, b)
+
+    def fma(self, a: TermValue, b: TermValue, c: TermValue) -> TermValue:
+        return self._make(FMA, a, b, c)
+
+    def matmul(self, a: TermValue, b: TermValue) -> TermValue:
+        """Batched product of (..., M, K) and (..., K, N)."""
+        x, y = a.n, b.n
+        total = self.dag.block(MUL, x[..., :, 0, None], y[..., None, 0, :])
+        for k in range(1, x.shape[-1]):
+            total = self.dag.block(FMA, x[..., :, k, None], y[..., None, k, :], total)
+        return TermValue(total)
+
+    def div(self, a: TermValue, b: TermValue) -> tuple[TermValue, Bool]:
+        """The quotient; that a divisor is zero shows when it is normalized (Unprovable)."""
+        out = self._make(DIV, a, b)
+        return out, np.zeros(out.shape, bool)
+
+    def exp2(self, a: TermValue) -> TermValue:
+        return self._make(EXP2, a)
+
+    def maximum(self, a: TermValue, b: TermValue) -> TermValue:
+        return self._make(MAX, a, b)
+
+    def minimum(self, a: TermValue, b: TermValue) -> TermValue:
+        return self.neg(self.maximum(self.neg(a), self.neg(b)))
+
+    def compare(self, op: str, a: TermValue, b: TermValue) -> TermValue:
+        """The indicator of `a op b`: of the sign of a difference."""
+        if op in ("gt", "le"):
+            a, b = b, a
+        made = self._make(SAME if op in ("eq", "ne") else LESS, self.sub(b, a))
+        if op in ("lt", "gt", "eq"):
+            return made
+        return self.sub(TermValue(np.full(1, self.one, np.int32)), made)
+
+    def select(self, p: TermValue, a: TermValue, b: TermValue) -> TermValue:
+        return self._make(SELECT, p, a, b)
+
+    def atom(self, name: str, args: Sequence[TermValue]) -> TermValue:
+        """A function of one argument, with its laws if it has any."""
+        (a,) = args
+        if name not in self.names:
+            self.names.append(name)
+        k = np.full(1, self.names.index(name), np.int32)
+        return TermValue(self.dag.block(ATOM, a.n, k))
+
+    def decide(self, p: TermValue) -> NDArray[np.int8]:
+        """1 or 0 where the normal form is that, else -1."""
+        return self.equality.decide(p.n)
+
+    def equal(self, a: TermValue, b: TermValue) -> Bool:
+        """Where a proof was found."""
+        return self.equality.equal(*np.broadcast_arrays(a.n, b.n))

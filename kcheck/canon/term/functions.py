@@ -1,0 +1,369 @@
+"""Functions of sums and their laws: exp2, lg2, square roots, maxima, comparisons (DESIGN.md 6)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from kcheck.canon.term.algebra import UNIT, Algebra, opposite
+from kcheck.canon.term.monomials import ATOMS, LOW, SHIFT, Keys, Powers
+from kcheck.canon.term.rationals import ONE
+
+# indicators in the arguments of a function whose cases are told apart
+CASES = 4
+# sets up to this size are normalized by translation
+SMALL_SET = 8
+# powers up to which 2^(n lg2 x) is x^n
+_POWERS = 64
+_ODD, _EVEN = frozenset({"tanh", "sin", "rint", "trunc", "erf"}), frozenset({"cos"})
+
+
+class Functions:
+    """Each method maps ids of sums to the id of a sum.
+
+    `split`: a maximum of two becomes b + (a - b) [a > b], so that it meets selects.
+    """
+
+    def __init__(self, algebra: Algebra, split: bool = False) -> None:
+        self.a = algebra
+        self.split = split
+        self._memo: dict[tuple[str, int], int] = {}
+        self._maxima: dict[frozenset[int], int] = {}
+
+    # cases
+
+    def lifted(self, f: Callable[..., int], *polys: int, cases: int = CASES) -> int:
+        """f of sums; where these hold indicators p, p f(p = 1) + (1 - p) f(p = 0)."""
+        g = self._indicator(polys) if cases else None
+        if g is None:
+            return f(*polys)
+        a = self.a
+        yes, no = (
+            self.lifted(f, *(a.restricted(poly, g, value) for poly in polys), cases=cases - 1)
+            for value in (True, False)
+        )
+        if yes == no:
+            return yes
+        p = a.poly([(ONE, g << SHIFT, 0)])
+        return a.sum(a.product(p, a.sum(yes, a.minus(no))), no)
+
+    def _indicator(self, polys: tuple[int, ...]) -> int | None:
+        found = [
+            g
+            for poly in polys
+            for g in self.generators(poly)
+            if self.a.kind(g)[0] in ("positive", "zero")
+        ]
+        return min(found, default=None)
+
+    def generators(self, poly: int) -> set[int]:
+        """The atoms in the monomials of a sum."""
+        keys = self.a.polys[poly][1]
+        if not self.a.atoms:
+            return set()
+        low, high = keys & LOW, keys >> SHIFT
+        plain = (keys > 0) & (high < ATOMS) & (low < ATOMS)
+        rest: list[int] = keys[~plain & (keys != 0)].tolist()
+        return {g for key in set(rest) for g, _ in self.a.monomials.powers(key) if g >= ATOMS}
+
+    def _once(self, name: str, poly: int, f: Callable[[int], int]) -> int:
+        key = (name, poly)
+        if key not in self._memo:
+            self._memo[key] = self.lifted(f, poly)
+        return self._memo[key]
+
+    # exponentials and logarithms
+
+    def exp2(self, poly: int) -> int:
+        """2^h."""
+        return self._once("exp2", poly, self._exp2)
+
+    def _exp2(self, poly: int) -> int:
+        a = self.a
+        c, p, x = a.polys[poly]
+        number = (p == 0) & (x == 0)
+        constant = a.q.values[int(c[number][0])] if number.any() else Fraction(0)
+        out = UNIT
+        logs: list[int] = []
+        for i in self._atoms_at(p, x):
+            what, n = a.kind(int(p[i]) >> SHIFT), a.q.values[int(c[i])]
+            if what[0] == "lg2" and n.denominator == 1 and abs(n) <= _POWERS:
+                out = a.times(out, a.power(a.lazy(what[1]), int(n)))
+                logs.append(i)
+        keep = ~number
+        keep[logs] = False
+        coords = self._coordinates(p[keep], x[keep])
+        order = coords.argsort()
+        made, factor = a.exponents.intern(coords[order], c[keep][order], constant)
+        return a.poly([a.times(out, (factor, 0, made))])
+
+    def _atoms_at(self, p: Keys, x: Keys) -> list[int]:
+        """Where the terms are a number times an atom."""
+        if not self.a.atoms or int(p.max(initial=0)) >> SHIFT < ATOMS:
+            return []
+        alone = (p > 0) & (p & LOW == 0) & (p >> SHIFT >= ATOMS) & (x == 0)
+        return np.flatnonzero(alone).tolist()
+
+    def _coordinates(self, p: Keys, x: Keys) -> Keys:
+        """Keys of monomials times exponentials; an exponential counts as generator -x."""
+        if not x.any():
+            return p
+        out = p.copy()
+        for i in np.flatnonzero(x).tolist():
+            powers = self.a.monomials.powers(int(p[i]))
+            out[i] = self.a.monomials.key(((-int(x[i]), 1), *powers))
+        return out
+
+    def exponent(self, x: int) -> int:
+        """The exponent h of an exponential 2^h as a sum."""
+        a = self.a
+        coords, coefs, rest = a.exponents.rows[x]
+        terms = [(rest, 0, 0)] if a.q.values[rest] else []
+        for key, c in zip(coords.tolist(), coefs.tolist(), strict=True):
+            powers: Powers = a.monomials.powers(key)
+            inner = -powers[0][0] if powers and powers[0][0] < 0 else 0
+            terms.append((c, a.monomials.key(powers[1:]) if inner else key, inner))
+        return a.poly(terms)
+
+    def _positive_lead(self, poly: int) -> tuple[Fraction, int, int]:
+        """A sum as |c| 2^h times a sum whose lead has coefficient 1 or -1 and no exponential."""
+        a = self.a
+        c, _, x = a.lead(poly)
+        size = abs(a.q.values[c])
+        inverse = a.power((a.q.intern(size), 0, x), -1)
+        return size, x, a.scaled(poly, inverse)
+
+    def lg2(self, poly: int) -> int:
+        """lg2 |s|: products come apart (all arguments of lg2 are positive: ledger)."""
+        return self._once("lg2", poly, self._lg2)
+
+    def _lg2(self, poly: int) -> int:
+        a = self.a
+        if poly == 0:
+            return a.poly([(ONE, a.atom("undefined lg2") << SHIFT, 0)])
+        size, x, rest = self._positive_lead(poly)
+        parts = [self._lg2_number(size), self.exponent(x)]
+        term = a.single(rest)
+        if term is not None and a.q.values[term[0]] > 0:
+            for g, n in a.monomials.powers(term[1]):
+                base = a.poly([(ONE, g << SHIFT, 0)])
+                parts.append(a.poly([(a.q.intern(Fraction(n)), a.atom("lg2", base) << SHIFT, 0)]))
+        else:
+            parts.append(a.poly([(ONE, a.atom("lg2", rest) << SHIFT, 0)]))
+        return a.sum(*parts)
+
+    def _lg2_number(self, value: Fraction) -> int:
+        """lg2 of a positive number: of its primes (the larger ones as a whole)."""
+        a = self.a
+        terms = []
+        for n, sign in ((value.numerator, 1), (value.denominator, -1)):
+            for prime, k in _factors(n):
+                c = a.q.intern(Fraction(sign * k))
+                if prime == 2:
+                    terms.append((c, 0, 0))
+                else:
+                    terms.append((c, a.atom("lg2", a.number(prime)) << SHIFT, 0))
+        return a.poly(terms)
+
+    def sqrt(self, poly: int) -> int:
+        """The square root; its square is the sum."""
+        return self._once("sqrt", poly, self._sqrt)
+
+    def _sqrt(self, poly: int) -> int:
+        a = self.a
+        if poly == 0:
+            return 0
+        size, x, rest = self._positive_lead(poly)
+        half, factor = a.exponents.scaled(x, Fraction(1, 2)) if x else (0, ONE)
+        out = (factor, 0, half)
+        square = size.numerator * size.denominator
+        whole = 1
+        for prime, k in _factors(square):
+            whole *= prime ** (k // 2)
+        free = square // whole**2
+        out = a.times(out, (a.q.intern(Fraction(whole, size.denominator)), 0, 0))
+        for base in (a.number(free), rest):
+            if base != a.one:
+                out = a.times(out, (ONE, a.atom("sqrt", base) << SHIFT, 0))
+        return a.poly([out])
+
+    # comparisons
+
+    def positive(self, poly: int) -> int:
+        """The indicator of s > 0."""
+        return self._once("positive", poly, self._positive)
+
+    def _positive(self, poly: int) -> int:
+        a = self.a
+        poly = a.scaled(poly, a.power(a.common({poly}), -1))
+        sign = self.sign(poly)
+        if sign is not None:
+            return a.one if sign > 0 else 0
+        _, _, rest = self._positive_lead(poly)
+        if a.q.values[a.lead(rest)[0]] > 0:
+            return a.poly([(ONE, a.atom("positive", rest) << SHIFT, 0)])
+        rest = a.minus(rest)
+        either = [
+            opposite((ONE, a.atom(kind, rest) << SHIFT, 0), a.q) for kind in ("positive", "zero")
+        ]
+        return a.poly([UNIT, *either])
+
+    def zero(self, poly: int) -> int:
+        """The indicator of s = 0."""
+        return self._once("zero", poly, self._zero)
+
+    def _zero(self, poly: int) -> int:
+        a = self.a
+        poly = a.scaled(poly, a.power(a.common({poly}), -1))
+        sign = self.sign(poly)
+        if sign is not None:
+            return 0 if sign else a.one
+        _, _, rest = self._positive_lead(poly)
+        if a.q.values[a.lead(rest)[0]] < 0:
+            rest = a.minus(rest)
+        return a.poly([(ONE, a.atom("zero", rest) << SHIFT, 0)])
+
+    def sign(self, poly: int) -> int | None:
+        """1, 0 or -1 where all terms are numbers times exponentials of one sign, else None."""
+        a = self.a
+        c, p, _ = a.polys[poly]
+        if not c.size:
+            return 0
+        signs = {a.q.values[i] > 0 for i in set(c.tolist())}
+        if len(signs) > 1 or p.any():
+            return None
+        return 1 if signs == {True} else -1
+
+    # maxima
+
+    def maximum(self, polys: set[int]) -> int:
+        """The maximum of a set of sums: an atom of the set, up to translation and scale."""
+        key = frozenset(polys)
+        found = self._maxima.get(key)
+        if found is None:
+            found = self._maxima[key] = self._of_cases(key)
+        return found
+
+    def _of_cases(self, polys: frozenset[int]) -> int:
+        if 1 < len(polys) <= CASES:
+            return self.lifted(lambda *each: self._maximum(set(each)), *sorted(polys))
+        return self._maximum(set(polys))
+
+    def _maximum(self, polys: set[int]) -> int:
+        a = self.a
+        common = a.common(polys)
+        if common != UNIT:
+            down = a.power(common, -1)
+            return a.scaled(self._maximum({a.scaled(poly, down) for poly in polys}), common)
+        elements = self._undominated({e for poly in polys for e in self._flat(poly)})
+        if len(elements) == 1:
+            return elements.pop()
+        shift = 0
+        if len(elements) == 2:
+            shift, rest = self._two(*elements)
+            if self.split:
+                return a.sum(shift, self._part(rest))
+            elements = {0, rest}
+        elif len(elements) <= SMALL_SET:
+            shift = self._top(elements)
+            elements = {a.sum(e, a.minus(shift)) for e in elements}
+        scale = self._scale(elements)
+        down = (a.q.intern(1 / scale), 0, 0)
+        members = np.array(sorted(a.scaled(e, down) for e in elements), np.int32)
+        g = a.atom("max", members.tobytes())
+        return a.sum(shift, a.poly([(a.q.intern(scale), g << SHIFT, 0)]))
+
+    def _two(self, one: int, other: int) -> tuple[int, int]:
+        """max(one, other) as s + max(0, t), the same for either order."""
+        a = self.a
+        rest = a.sum(other, a.minus(one))
+        return (other, a.minus(rest)) if self._first(rest) > 0 else (one, rest)
+
+    def _first(self, poly: int) -> Fraction:
+        """The first coefficient of a sum that is no number."""
+        c, p, x = self.a.polys[poly]
+        at = 1 if p[0] == 0 and x[0] == 0 and c.size > 1 else 0
+        return self.a.q.values[int(c[at])]
+
+    def _part(self, poly: int) -> int:
+        """max(0, s) by the sign of s: s [s > 0]."""
+        a = self.a
+        if a.q.values[a.lead(poly)[0]] > 0:
+            return a.product(poly, self.positive(poly))
+        other = a.minus(poly)  # max(0, s) = s + max(0, -s)
+        return a.sum(poly, a.product(other, self.positive(other)))
+
+    def _flat(self, poly: int) -> list[int]:
+        """The sums whose maximum a sum is, if it is one times a positive number, plus others."""
+        a = self.a
+        c, p, x = a.polys[poly]
+        inner = [i for i in self._atoms_at(p, x) if a.kind(int(p[i]) >> SHIFT)[0] == "max"]
+        if len(inner) != 1 or a.q.values[int(c[inner[0]])] < 0:
+            return [poly]
+        factor = (int(c[inner[0]]), 0, 0)
+        members = np.frombuffer(a.kind(int(p[inner[0]]) >> SHIFT)[1], np.int32).tolist()
+        rest = np.arange(c.size) != inner[0]
+        others = a.intern(c[rest], p[rest], x[rest])
+        return [a.sum(others, a.scaled(member, factor)) for member in members]
+
+    def _undominated(self, polys: set[int]) -> set[int]:
+        """Of sums that differ by numbers only the greatest."""
+        a = self.a
+        best: dict[int, tuple[Fraction, int]] = {}
+        for poly in polys:
+            c, p, x = a.polys[poly]
+            rest, value = poly, Fraction(0)
+            if c.size and p[0] == 0 and x[0] == 0:  # a number sorts first (but for negative keys)
+                rest, value = a.intern(c[1:], p[1:], x[1:]), a.q.values[int(c[0])]
+            if rest not in best or best[rest][0] < value:
+                best[rest] = value, poly
+        return {poly for _, poly in best.values()}
+
+    def _top(self, polys: set[int]) -> int:
+        """The greatest sum, coefficient by coefficient: translations keep the order."""
+        a = self.a
+        order = sorted(polys)
+        vectors = [{(x, p): a.q.values[c] for c, p, x in a.terms(poly) if p or x} for poly in order]
+        return order[a.greatest(vectors)]
+
+    def _scale(self, polys: set[int]) -> Fraction:
+        """A size of a set of sums that grows with them."""
+        return max(abs(self._first(poly)) for poly in polys if poly)
+
+    # other functions
+
+    def function(self, name: str, poly: int) -> int:
+        """lg2, sqrt, or an atom; odd and even ones of one sign."""
+        if name in ("lg2", "sqrt"):
+            return self.lg2(poly) if name == "lg2" else self.sqrt(poly)
+        return self._once(name, poly, lambda s: self._atom(name, s))
+
+    def _atom(self, name: str, poly: int) -> int:
+        a = self.a
+        flip = False
+        if poly and name in _ODD | _EVEN:
+            flip = a.q.values[a.lead(poly)[0]] < 0
+            poly = a.minus(poly) if flip else poly
+        term = (ONE, a.atom(name, poly) << SHIFT, 0)
+        return a.poly([opposite(term, a.q) if flip and name in _ODD else term])
+
+
+def _factors(n: int) -> list[tuple[int, int]]:
+    """Primes below 1000 with powers; what is left counts as a prime."""
+    out = []
+    for prime in (2, *range(3, 1000, 2)):
+        k = 0
+        while n % prime == 0:
+            n //= prime
+            k += 1
+        if k:
+            out.append((prime, k))
+        if prime * prime > n:
+            break
+    if n > 1:
+        root = math.isqrt(n)
+        out.append((root, 2) if root * root == n else (n, 1))
+    return out

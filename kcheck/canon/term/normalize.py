@@ -1,0 +1,400 @@
+"""From nodes of the graph to sums in normal form, many roots at once.
+
+A worklist of (root, node, term) walks from each root downwards: the term is the product of all
+factors met on the way, so chains of additions are walked without building their prefixes. Where a
+function, a divisor or a product of two sums needs a normal form of its own, that node is
+normalized first, once, and its sum is spliced in wherever the node occurs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kcheck.canon.term.algebra import Algebra
+from kcheck.canon.term.dag import (
+    ADD,
+    ATOM,
+    CONST,
+    DIV,
+    EXP2,
+    FMA,
+    LESS,
+    MAX,
+    MUL,
+    NEG,
+    SAME,
+    SELECT,
+    SPECIAL,
+    SUB,
+    Dag,
+    Nodes,
+)
+from kcheck.canon.term.functions import Functions
+from kcheck.canon.term.maxima import MaxTree
+from kcheck.canon.term.monomials import SHIFT
+from kcheck.canon.term.rationals import Ids
+from kcheck.canon.term.terms import Entries, Terms
+
+Bool = NDArray[np.bool_]
+# a factor of a product with at most so many terms is multiplied out, a longer one gets a name
+SHORT = 8
+# terms that are kept before like ones are added
+MANY = 1 << 23
+
+
+class BudgetSpent(Exception):
+    """The sums grow too large; says what they would hold."""
+
+
+class Unprovable(Exception):
+    """A divisor is zero."""
+
+
+# what a factor is: one term with a normal form; or how it is taken apart
+_KNOWN, _NEG, _DIV, _MUL, _SUM = range(5)
+_CLASS = np.full(16, _SUM, np.uint8)
+_CLASS[[CONST, *SPECIAL]] = _KNOWN
+_CLASS[NEG], _CLASS[DIV], _CLASS[MUL] = _NEG, _DIV, _MUL
+_IS_SPECIAL = np.isin(np.arange(16), SPECIAL)
+
+
+class Normalizer:
+    """Normal forms of the nodes of a graph. `budget`: terms that one sum may have."""
+
+    def __init__(
+        self,
+        dag: Dag,
+        functions: Functions,
+        constants: list[int],
+        names: list[str],
+        *,
+        short: int = SHORT,
+        budget: int = MANY,
+    ) -> None:
+        self.dag = dag
+        self.f = functions
+        self.a: Algebra = functions.a
+        # the coefficient of each constant of the graph, the name of each atom's function
+        self.constants, self.names = constants, names
+        self.short, self.budget = short, budget
+        # the most terms that were kept at once
+        self.peak = 0
+        self._known = np.zeros(0, np.int32)
+        self._divisors = np.zeros(0, bool)
+        self._inner = np.zeros(0, bool)
+
+    # normal forms of nodes
+
+    def normalize(self, nodes: Nodes) -> NDArray[np.int32]:
+        """The sums of nodes, by id."""
+        self._grow()
+        used, index = np.unique(nodes, return_inverse=True)
+        new = used[self._poly(used) < 0]
+        if new.size:
+            roots = np.arange(new.size, dtype=np.int64)
+            made = self.a.interned(self.sums(roots, new, np.ones(new.size, np.int32)), new.size)
+            rows = new >= 0
+            self._known[new[rows]] = made[rows]
+            if not rows.all():
+                all_made = self._poly(used)
+                all_made[np.isin(used, new)] = made
+                return all_made[index.reshape(nodes.shape)]
+        return self._poly(used)[index.reshape(nodes.shape)]
+
+    def _grow(self) -> None:
+        missing = self.dag.count - self._known.size
+        if missing > 0:
+            self._known = np.concatenate([self._known, np.full(missing, -1, np.int32)])
+
+    def _poly(self, nodes: Nodes) -> NDArray[np.int32]:
+        """Known normal forms, -1 where there is none."""
+        return np.where(nodes < 0, -1, self._known[np.maximum(nodes, 0)])
+
+    def sums(self, roots: NDArray[np.int64], nodes: Nodes, coefs: Ids) -> Terms:
+        """The sums of coefficient times node per root, in normal form."""
+        self._grow()
+        none = np.zeros(nodes.size, np.int64)
+        todo = Entries(Terms(roots, coefs, none, none), nodes, nodes)
+        products: list[Entries] = []
+        done: list[Terms] = []
+        kept, limit = 0, MANY
+        while todo.a.size or products:
+            more: list[Entries] = []
+            before = len(done)
+            if todo.a.size:
+                self._plain(todo, more, products, done)
+            if products:
+                batch, products = Entries.joined(products), []
+                self._products(batch, more, products, done)
+            todo = Entries.joined(more)
+            kept += sum(t.r.size for t in done[before:])
+            self.peak = max(self.peak, kept)
+            if kept > limit:
+                done = [self.a.combine(Terms.joined(done))]
+                kept = done[0].r.size
+                limit = max(MANY, 2 * kept)
+                if kept > self.budget:
+                    raise BudgetSpent(f"a sum of {kept} terms")
+        return self.a.combine(Terms.joined(done))
+
+    def _plain(
+        self, e: Entries, more: list[Entries], products: list[Entries], done: list[Terms]
+    ) -> None:
+        """One step down from nodes that are summed."""
+        leaf = e.a < 0
+        if leaf.any():
+            done.append(self._times_inputs(e.pick(leaf) if not leaf.all() else e).t)
+            if leaf.all():
+                return
+            e = e.pick(~leaf)
+        op = self.dag.op[e.a]
+        ready = (op == CONST) | _IS_SPECIAL[op] | (self._known[e.a] >= 0)
+        if ready.any():
+            done.append(self._times_known(e.pick(ready)).t)
+            e, op = e.pick(~ready), op[~ready]
+        for what in np.unique(op).tolist():
+            here = e if (op == what).all() else e.pick(op == what)
+            self._walk(what, here, more, products)
+
+    def _walk(self, op: int, e: Entries, more: list[Entries], products: list[Entries]) -> None:
+        a, b, c = self.dag.args[:, e.a]
+        if op == NEG:
+            more.append(self._negated(e.t, a, a))
+        elif op == ADD:
+            more += [Entries(e.t, a, a), Entries(e.t, b, b)]
+        elif op == SUB:
+            more += [Entries(e.t, a, a), self._negated(e.t, b, b)]
+        elif op == MUL:
+            products.append(Entries(e.t, a, b))
+        elif op == FMA:
+            products.append(Entries(e.t, a, b))
+            more.append(Entries(e.t, c, c))
+        elif op == SELECT:  # c + a (b - c)
+            products += [Entries(e.t, b, a), self._negated(e.t, c, a)]
+            more.append(Entries(e.t, c, c))
+        elif op == DIV:
+            more.append(Entries(self._times_polys(e.t, b, -1), a, a))
+
+    def _negated(self, t: Terms, a: Nodes, b: Nodes) -> Entries:
+        return Entries(t._replace(c=self.a.q.neg(t.c)), a, b)
+
+    # products
+
+    def _products(
+        self, e: Entries, more: list[Entries], products: list[Entries], done: list[Terms]
+    ) -> None:
+        """One step for nodes `a` times `b`: the simpler factor goes into the term."""
+        first, second = self._classes(e.a), self._classes(e.b)
+        swap = first < second
+        if swap.any():
+            e = e._replace(a=np.where(swap, e.b, e.a), b=np.where(swap, e.a, e.b))
+            second = np.minimum(first, second)
+        for kind in np.unique(second).tolist():
+            here = e if (second == kind).all() else e.pick(second == kind)
+            if kind == _KNOWN:
+                more += self._absorbed(here)
+                continue
+            a, b, _ = self.dag.args[:, here.b]
+            if kind == _NEG:
+                products.append(self._negated(here.t, here.a, a))
+            elif kind == _DIV:
+                products.append(Entries(self._times_polys(here.t, b, -1), here.a, a))
+            else:
+                self._compound(here, a, b, more, products)
+
+    def _classes(self, nodes: Nodes) -> NDArray[np.uint8]:
+        """What factors are (inputs, numbers and functions: _KNOWN)."""
+        return np.where(nodes < 0, _KNOWN, _CLASS[self.dag.op[np.maximum(nodes, 0)]])
+
+    def _absorbed(self, e: Entries) -> list[Entries]:
+        """The factors `b` are inputs or have normal forms: they go into the terms."""
+        inputs = e.b < 0
+        out = []
+        for chosen, times in ((inputs, self._times_inputs), (~inputs, self._times_known)):
+            if chosen.any():
+                rest = e if chosen.all() else e.pick(chosen)
+                made = times(rest._replace(a=rest.b, b=rest.a))
+                out.append(Entries(made.t, made.b, made.b))
+        return out
+
+    def _compound(
+        self, e: Entries, x: Nodes, y: Nodes, more: list[Entries], products: list[Entries]
+    ) -> None:
+        """`b` is a product of x and y, or a sum; so is `a`, or it is worse."""
+        product = self.dag.op[e.b] == MUL
+        for inner, other in ((y, x), (x, y)):
+            simple = product & (self._classes(inner) == _KNOWN)
+            if simple.any():
+                part = e.pick(simple)._replace(a=inner[simple], b=inner[simple])
+                keep = e.a[simple]
+                for made in self._absorbed_with(part, keep, other[simple]):
+                    products.append(made)
+                e, x, y, product = e.pick(~simple), x[~simple], y[~simple], product[~simple]
+                if not e.a.size:
+                    return
+                inner, other = (y, x)
+        for factor, other in ((e.b, e.a), (e.a, e.b)):
+            named = self._is_divisor(factor)
+            if named.any():
+                t = self._times_polys(e.pick(named).t, factor[named], 1)
+                more.append(Entries(t, other[named], other[named]))
+                e = e.pick(~named)
+                if not e.a.size:
+                    return
+        self._two_sums(e, more)
+
+    def _absorbed_with(self, e: Entries, a: Nodes, b: Nodes) -> list[Entries]:
+        """The terms times the factors `e.b`, in front of a times b."""
+        inputs = e.b < 0
+        out = []
+        index = np.arange(e.b.size, dtype=np.int32)
+        for chosen, times in ((inputs, self._times_inputs), (~inputs, self._times_known)):
+            if chosen.any():
+                rest = e.pick(chosen)
+                made = times(rest._replace(a=rest.b, b=index[chosen]))
+                out.append(Entries(made.t, a[made.b], b[made.b]))
+        return out
+
+    def _two_sums(self, e: Entries, more: list[Entries]) -> None:
+        """Both factors are sums: short ones are multiplied out, long ones get names."""
+        polys = [self.normalize(nodes) for nodes in (e.a, e.b)]
+        sizes = [self._sizes(p) for p in polys]
+        swap = sizes[0] < sizes[1]
+        long, short = (np.where(swap, polys[1 - i], polys[i]).astype(np.int32) for i in range(2))
+        nodes = np.where(swap, e.b, e.a)
+        size = np.minimum(*sizes)
+        out = size <= self.short
+        if out.any():
+            part = e.pick(out)
+            t, rows = self._times_sums(part.t, short[out])
+            more.append(Entries(t, nodes[out][rows], nodes[out][rows]))
+        if not out.all():
+            rest = e.pick(~out)
+            t = self._times_named(self._times_named(rest.t, short[~out], 1), long[~out], 1)
+            one = np.full(t.r.size, self._one(), np.int32)
+            more.append(Entries(t, one, one))
+
+    def _one(self) -> int:
+        """A node that is 1."""
+        return 0
+
+    def _is_divisor(self, nodes: Nodes) -> Bool:
+        """Nodes that something is divided by."""
+        if self._divisors.size < self.dag.count:
+            self._divisors = np.zeros(self.dag.count, bool)
+            by = self.dag.args[1, self.dag.op == DIV]
+            self._divisors[by[by >= 0]] = True
+        return (nodes >= 0) & self._divisors[np.maximum(nodes, 0)]
+
+    # factors
+
+    def _times_inputs(self, e: Entries) -> Entries:
+        """The terms times the inputs `a`."""
+        extra, p, x = self.a.monomials.mul(e.t.p, -e.a.astype(np.int64) << SHIFT)
+        if extra is None:
+            return e._replace(t=e.t._replace(p=p))
+        n = e.a.size
+        t = self.a.multiply(
+            Terms(e.t.r, e.t.c, p, e.t.x),
+            extra,
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int64) if x is None else x,
+        )
+        return e._replace(t=t)
+
+    def _times_known(self, e: Entries) -> Entries:
+        """The terms times the sums of nodes `a` that are numbers, functions, or known."""
+        op = self.dag.op[e.a]
+        number = op == CONST
+        if number.all():
+            coefs = np.array(self.constants, np.int32)[self.dag.args[0, e.a]]
+            return e._replace(t=e.t._replace(c=self.a.q.mul(e.t.c, coefs)))
+        missing = e.a[(self._known[e.a] < 0)]
+        if missing.size:
+            self._evaluate(np.unique(missing))
+        t, rows = self._times_sums(e.t, self._known[e.a])
+        return Entries(t, e.a[rows], e.b[rows])
+
+    def _sizes(self, polys: NDArray[np.int32]) -> NDArray[np.int64]:
+        used, index = np.unique(polys, return_inverse=True)
+        return np.array([self.a.size(i) for i in used.tolist()], np.int64)[index]
+
+    def _times_sums(self, t: Terms, polys: NDArray[np.int32]) -> tuple[Terms, NDArray[np.int64]]:
+        """Every term times every term of a sum, and the rows that they come from."""
+        used, index = np.unique(polys, return_inverse=True)
+        parts = [self.a.polys[i] for i in used.tolist()]
+        sizes = np.array([part[0].size for part in parts], np.int64)
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        many = sizes[index]
+        rows = np.repeat(np.arange(polys.size), many)
+        if rows.size > self.budget:
+            raise BudgetSpent(f"a sum of {rows.size} terms")
+        first = np.cumsum(many) - many
+        at = starts[index][rows] + np.arange(rows.size) - first[rows]
+        c, p, x = (np.concatenate([part[k] for part in parts])[at] for k in range(3))
+        picked = t.pick(rows)
+        return self.a.multiply(picked, c, p, x), rows
+
+    def _times_polys(self, t: Terms, nodes: Nodes, power: int) -> Terms:
+        """The terms times powers of the sums of nodes, each as one term."""
+        return self._times_named(t, self.normalize(nodes), power)
+
+    def _times_named(self, t: Terms, polys: NDArray[np.int32], power: int) -> Terms:
+        used, index = np.unique(polys, return_inverse=True)
+        if power < 0 and used[0] == 0:
+            raise Unprovable("a divisor is zero")
+        if used[0] == 0:  # the empty sum
+            keep = polys != 0
+            kept = t.pick(keep)
+            return self._times_named(kept, polys[keep], power) if keep.any() else kept
+        made = [self.a.power(self.a.lazy(i), power) for i in used.tolist()]
+        c, p, x = np.array(made, np.int64)[index].T
+        return self.a.multiply(t, c.astype(np.int32), p, x)
+
+    # functions
+
+    def _evaluate(self, nodes: Nodes) -> None:
+        """Normal forms of functions and numbers."""
+        op = self.dag.op[nodes]
+        numbers = nodes[op == CONST]
+        for node, i in zip(numbers.tolist(), self.dag.args[0, numbers].tolist(), strict=True):
+            self._known[node] = self.a.poly([(self.constants[i], 0, 0)])
+        for what, f in (
+            (EXP2, self.f.exp2),
+            (LESS, self.f.positive),
+            (SAME, self.f.zero),
+        ):
+            here = nodes[op == what]
+            if here.size:
+                polys = self.normalize(self.dag.args[0, here])
+                self._known[here] = [f(i) for i in polys.tolist()]
+        here = nodes[op == ATOM]
+        if here.size:
+            polys, names = self.normalize(self.dag.args[0, here]), self.dag.args[1, here]
+            pairs = zip(names.tolist(), polys.tolist(), strict=True)
+            self._known[here] = [self.f.function(self.names[k], i) for k, i in pairs]
+        here = nodes[op == MAX]
+        if here.size:
+            self._maxima(here)
+
+    def _maxima(self, nodes: Nodes) -> None:
+        """Maxima of maxima: inner ones that are used elsewhere first, each from its leaves."""
+        tree = MaxTree(self.dag, nodes, self._known >= 0)
+        leaves = tree.leaves
+        poly = dict(zip(leaves.tolist(), self.normalize(leaves).tolist(), strict=True))
+        wanted = set(nodes.tolist()) | self._used_inside(tree.nodes)
+        for node in tree.nodes:
+            if node in wanted:
+                poly[node] = self.f.maximum(tree.members(node, poly))
+                self._known[node] = poly[node]
+            else:
+                tree.keep(node, poly)
+
+    def _used_inside(self, nodes: list[int]) -> set[int]:
+        """Those of these maxima that something else than a maximum uses."""
+        if self._inner.size < self.dag.count:
+            self._inner = np.zeros(self.dag.count, bool)
+            args = self.dag.args[:, self.dag.op != MAX]
+            self._inner[args[args > 0]] = True
+        return {i for i in nodes if self._inner[i]}

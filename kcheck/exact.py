@@ -1,0 +1,106 @@
+"""Exact proofs: both kernels over terms, equal if their normal forms are (DESIGN.md 6.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kcheck.canon.real import Reals
+from kcheck.canon.term.domain import TermDomain
+from kcheck.canon.term.normalize import BudgetSpent
+from kcheck.outputs import Comparison, compare
+from kcheck.semantics.execution import Refused, execute
+from kcheck.semantics.machine import BudgetError
+from kcheck.semantics.values import Unsupported
+
+if TYPE_CHECKING:
+    from kcheck.check import FieldRun, Question
+
+# operations of one graph, beyond which CTAs are taken in several parts
+ROWS = 1 << 24
+
+
+@dataclass
+class Proof:
+    """`open`: flags per buffer of compared elements that no proof was found for; `why`: the
+    reason for one of them, "" if there is none.
+    """
+
+    open: dict[str, Any]
+    why: str
+
+    @property
+    def whole(self) -> bool:
+        """Everything is proved."""
+        return not self.why and not any(flags.any() for flags in self.open.values())
+
+
+def prove(question: Question, run: FieldRun, comparisons: dict[str, Comparison]) -> Proof:
+    """Prove the elements equal that both sides of `run` write.
+
+    `comparisons`: of `run`, which saw no fault, no race and no value that is no number.
+    """
+    missing = {name: ~c.idle & (c.unwritten == 0) for name, c in comparisons.items()}
+    ctas, size = run.reference.ctas, len(run.reference.ctas)
+    if _separable(question, run) and run.reference.values + run.subject.values > ROWS:
+        size = 1
+    start = 0
+    while start < len(ctas):
+        # all of them: each side its own grid
+        part = question.ctas if size >= len(ctas) else ctas[start : start + size]
+        domain = TermDomain()
+        found = _part(question, run, part, domain)
+        if isinstance(found, str):
+            return Proof(missing, found)
+        for name, c in found.items():
+            if (c.equal & ~missing[name]).any():
+                return Proof(missing, "an element is made by several parts of the grid")
+            missing[name] = missing[name] & ~c.equal
+        if any((~c.equal & ~c.idle).any() for c in found.values()):
+            return Proof(missing, domain.equality.left)
+        start += size
+        size = max(size * ROWS // max(domain.dag.count, 1), 1)
+    return Proof(missing, "")
+
+
+def _separable(question: Question, run: FieldRun) -> bool:
+    """Can CTAs be compared part by part: both grids are one, and no CTA sees another's stores?"""
+    sides = (run.reference, run.subject)
+    updates = any(i.opcode[0] in ("atom", "red") for s in sides for i in s.kernel.code)
+    return question.safety and sides[0].launch.grid == sides[1].launch.grid and not updates
+
+
+def _part(
+    question: Question, run: FieldRun, ctas: list[int] | None, domain: TermDomain
+) -> dict[str, Comparison] | str:
+    """The comparison of some CTAs, or why there is none."""
+    reals: Reals[Any] = Reals(domain)
+    made = []
+    try:
+        for name, side, before in (
+            ("reference", question.reference, run.reference),
+            ("subject", question.subject, run.subject),
+        ):
+            # lanes may store equal values to one address: here they must be so exactly
+            shared = any(before.same_value.values())
+            again = execute(
+                side.kernel,
+                side.launch,
+                domain,
+                ctas=ctas,
+                reals=reals,
+                races=shared,
+                identify=question.identify,
+                progress=partial(question.progress, f"proving: the {name}"),
+            )
+            if again.races:
+                return "lanes store values to one address that are equal in all trials only"
+            made.append(again)
+        question.progress("proving: normal forms", 0.0)
+        pairs = {a.name: compare(made[0], made[1], (a, b), domain) for a, b in question.compared}
+    except BudgetSpent as error:
+        return str(error)
+    except (Refused, Unsupported, BudgetError) as error:
+        return str(error)
+    return pairs
