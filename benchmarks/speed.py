@@ -1,4 +1,4 @@
-"""What kcheck costs: a real pair, single instructions, a long pair, large grids.
+"""What kcheck costs: a real pair, a long pair, large grids, races, single instructions.
 
     python -m benchmarks.speed [--only PART] [--data FOLDER]
 
@@ -15,9 +15,11 @@ import io
 import os
 import platform
 import pstats
+import resource
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,12 +27,22 @@ import numpy as np
 
 import kcheck
 from benchmarks.instructions import CLASSES, per_instruction
+from kcheck.canon.field import FieldDomain
+from kcheck.canon.real import Reals
 from kcheck.check import equivalent
+from kcheck.launch_file import load_launch
+from kcheck.loading import load_kernel
+from kcheck.semantics.execution import BATCH, execute
+from kcheck.semantics.machine import Machine
 
 HERE = Path(__file__).parent
 KERNELS = HERE / "kernels"
 GEMM = "tilelang/kernels/gemm/sm_80_s0", "tilelang/kernels/gemm/sm_80_s2"
 LANES = (128, 512, 4096)
+GROUPS = "tilelang/kernels", "tilelang/ladders", "triton"
+# kernels with a defect
+WRONG = "BAD", "RACY", "nosafe"
+LEVELS = 3
 
 
 def command(*arguments: str | Path) -> tuple[str, float, float, float]:
@@ -145,10 +157,68 @@ def profile(data: Path) -> list[str]:
     return lines
 
 
+def safety(data: Path) -> list[str]:
+    """What looking for races costs: every kernel against itself, with and without."""
+    lines = [
+        "`equivalent()` of each sm_80 kernel and itself: user seconds (wall time says "
+        "little on a shared machine). Memory: what the executor allocates at its peak, "
+        "in megabytes; the largest surplus of one kernel, and the shared memory it has in flight.",
+        "",
+        "| kernels | number | off s | on s | on / off | worst kernel | off MB | on MB "
+        "| surplus MB | shared MB |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for group in GROUPS:
+        paths = [
+            path
+            for path in sorted((data / group).rglob("*.ptx"))
+            if ".target sm_80" in path.read_text() and not any(w in path.stem for w in WRONG)
+        ]
+        _user(paths[0], True)  # the first run of all pays for what the others find made
+        times = [(_user(path, False), _user(path, True)) for path in paths]
+        off, on = (sum(column) for column in zip(*times, strict=True))
+        ratios = {p: b / a for p, (a, b) in zip(paths, times, strict=True)}
+        worst = max(paths, key=lambda path: ratios[path])
+        name = worst.relative_to(data / group).with_suffix("")
+        memory = [_peaks(path) for path in paths]
+        less, more = (max(column) for column in list(zip(*memory, strict=True))[:2])
+        surplus, shared = max((b - a, flight) for a, b, flight in memory)
+        lines.append(
+            f"| {group} | {len(paths)} | {off:.1f} | {on:.1f} | {on / off:.2f} | "
+            f"{ratios[worst]:.2f} {name} | {less:.0f} | {more:.0f} | {surplus:.1f} | "
+            f"{shared:.2f} |"
+        )
+    return lines
+
+
+def _user(path: Path, races: bool) -> float:
+    """User seconds of a kernel against itself."""
+    started = resource.getrusage(resource.RUSAGE_SELF).ru_utime
+    verdict = equivalent(path, path, safety=races, seed=1).verdict
+    if verdict in ("refuted", "error"):
+        raise ValueError(f"{path} is {verdict}")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_utime - started
+
+
+def _peaks(path: Path) -> tuple[float, float, float]:
+    """Megabytes without and with the monitor, and of shared memory in flight."""
+    kernel, launch = load_kernel(path, None), load_launch(path.with_suffix(".launch.yaml"))
+    peaks = []
+    for races in (False, True):
+        tracemalloc.start()
+        execute(kernel, launch, FieldDomain(1, 4, LEVELS), races=races)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    machine = Machine(kernel, launch, Reals(FieldDomain(1, 4, LEVELS)), races=True)
+    in_flight = min(launch.ctas, max(BATCH // machine.threads, 1)) * machine.regions.shared_bytes
+    return peaks[0] / 1e6, peaks[1] / 1e6, in_flight / 1e6
+
+
 PARTS: dict[str, tuple[str, Callable[[Path], list[str]]]] = {
     "pair": ("A pair from a compiler", pair),
     "long": ("A long inner product", long),
     "grids": ("Large grids", grids),
+    "safety": ("Races on and off", safety),
     "instructions": ("Instructions", instructions),
     "profile": ("Profile", profile),
 }

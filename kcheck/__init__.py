@@ -6,10 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kcheck.check import RunResult, equivalent, run, safe
-    from kcheck.launch import Launch, LaunchError, Scalar, Tensor, TensorMap
+    from kcheck.check import equivalent, safe
+    from kcheck.launch import Launch, LaunchError, Promise, Scalar, Tensor, TensorMap
     from kcheck.launch_file import load_launch, parse_launch
     from kcheck.ptx_frontend.errors import KernelChoiceError, PtxError
+    from kcheck.running import RunResult, run
     from kcheck.verdict import Finding, Location, UsageError, Verdict, Witness
 
 __version__ = "0.1.0"
@@ -19,6 +20,7 @@ __all__ = [
     "Launch",
     "LaunchError",
     "Location",
+    "Promise",
     "PtxError",
     "RunResult",
     "Scalar",
@@ -36,10 +38,11 @@ __all__ = [
 
 # public name -> module; loaded at first use, so that `import kcheck` costs nothing
 _HOMES = {
-    "check": ("RunResult", "equivalent", "run", "safe"),
-    "launch": ("Launch", "LaunchError", "Scalar", "Tensor", "TensorMap"),
+    "check": ("equivalent", "safe"),
+    "launch": ("Launch", "LaunchError", "Promise", "Scalar", "Tensor", "TensorMap"),
     "launch_file": ("load_launch", "parse_launch"),
     "ptx_frontend.errors": ("KernelChoiceError", "PtxError"),
+    "running": ("RunResult", "run"),
     "verdict": ("Finding", "Location", "UsageError", "Verdict", "Witness"),
 }
 

@@ -4,40 +4,31 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from kcheck.canon.domain import Collision, LevelsExhausted
-from kcheck.canon.field import FieldDomain
-from kcheck.canon.ieee.approximate import Choice
-from kcheck.canon.real import Reals
 from kcheck.canon.theorem import Claim, error_log2, trials_needed
-from kcheck.evaluate import evaluate
-from kcheck.evaluate_formats import evaluate_formats
 from kcheck.exact import Proof, prove
+from kcheck.field_runs import MAX_LEVELS, REDRAWS, FieldRun, field_run
 from kcheck.judge import Judge
-from kcheck.launch import Tensor
-from kcheck.launch_check import match_buffers, match_ledger, scalar_pairs
-from kcheck.ledger import assumptions
-from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_launches, load_one
+from kcheck.ledger import assumptions, method
+from kcheck.limits import LimitReached
+from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_one
+from kcheck.masking import mask
 from kcheck.outputs import Comparison, compare
+from kcheck.preconditions import promise_ledger
 from kcheck.proof import claim
-from kcheck.ptx_frontend.kernel import Kernel
-from kcheck.semantics.execution import Execution, Refused, execute
+from kcheck.question import SEED_BITS, Known, Progress, Question, ask, limited, one_cta
+from kcheck.semantics.execution import Refused
 from kcheck.semantics.machine import BudgetError
 from kcheck.semantics.values import Unsupported
-from kcheck.verdict import Finding, Location, UsageError, Verdict
-from kcheck.witness import Subject, renamed, unknown_inputs
+from kcheck.undecided import advised, cut_short, refused, undecided
+from kcheck.verdict import Finding, Verdict
+from kcheck.witness import Subject
 
-Progress = Callable[[str, float], None]
-# exp2 inside exp2 inside ...: primes in a chain
-MAX_LEVELS = 4
-# new seeds after a collision of keys or a divisor that vanished by chance
-REDRAWS = 3
 TRIALS = 4
 # runs that one question may take: each seed at each number of levels
 ATTEMPTS = (REDRAWS + 1) * MAX_LEVELS
@@ -45,45 +36,6 @@ ATTEMPTS = (REDRAWS + 1) * MAX_LEVELS
 ENLARGED = 4
 # log2 of the error that `proved` by identity testing allows (DESIGN.md 3)
 PROVED = -80.0
-# before the names of the subject's own parameters: an invisible character that no file uses
-ALONE = "\u2060"
-# bits of a seed: more than the bounds that are printed
-SEED_BITS = 128
-
-
-ENGINES = ("enclosure", "ieee")
-# the part of their allowed error that approximate instructions make
-APPROX = {"nearest": 0.0, "high": 1.0, "low": -1.0, "random": 0.0}
-
-
-@dataclass
-class Question:
-    """Two kernels under their launches, the subject's buffers named as the reference's."""
-
-    reference: Subject
-    subject: Subject
-    pairs: list[tuple[Tensor, Tensor]]
-    ctas: list[int] | None
-    seed: int
-    safety: bool
-    witness_dir: Path | None
-    progress: Progress
-    ledger: list[str] = field(default_factory=list[str])
-    started: float = field(default_factory=time.monotonic)
-    fixed: bool = False
-    strict: bool = False
-    # literals stand for the numbers that they were rounded from
-    identify: bool = False
-    engine: str = "auto"
-
-    @property
-    def compared(self) -> list[tuple[Tensor, Tensor]]:
-        """The pairs whose contents must agree."""
-        return [
-            (a, b)
-            for a, b in self.pairs
-            if a.role != "in" and a.compare and b.compare and a.elements
-        ]
 
 
 def equivalent(
@@ -103,6 +55,9 @@ def equivalent(
     engine: str = "auto",
     progress: Progress | None = None,
     witness_dir: Path | None = None,
+    time_limit: float | None = None,
+    memory_limit: float | None = None,
+    mask_literals: Sequence[float] = (),
 ) -> Verdict:
     """Decide whether `subject` computes what `reference` computes, over the reals.
 
@@ -112,73 +67,21 @@ def equivalent(
     races. `strict`: lanes that store equal values to one address in one instruction have one.
     `engine`: `field` (identity testing only), `term` (exact proofs only), or `auto`: both.
     `literal_constants`: float literals are exact, 0f3FB8AA3B is not log2 e. `witness_dir`: where
-    the input of a refutation is saved. Raises UsageError and PtxError for
+    the input of a refutation is saved. `time_limit`: seconds; `memory_limit`:
+    resident megabytes (2^20 bytes) of the whole process. `mask_literals`: finite numbers that
+    stand for -infinity wherever they are written (masking.py). Raises UsageError and PtxError for
     bad arguments.
     """
-    question = ask(
-        reference, subject, launch, subject_launch, kernel, subject_kernel, mapping, cta, seed
-    )
-    question.safety, question.strict, question.engine = safety, strict, engine
-    question.identify = not literal_constants
-    question.witness_dir = witness_dir
-    question.progress = progress or (lambda stage, done: None)
-    return answer(question)
-
-
-def ask(
-    reference: KernelLike,
-    subject: KernelLike,
-    launch: LaunchLike,
-    subject_launch: LaunchLike,
-    kernel: str | None,
-    subject_kernel: str | None,
-    mapping: Mapping[str, str] | None,
-    cta: int | None,
-    seed: int | None,
-) -> Question:
-    """Load both sides and match their buffers."""
-    first = load_kernel(reference, kernel)
-    second = _load_subject(subject, subject_kernel, kernel)
-    launches = load_launches((reference, subject), (first, second), launch, subject_launch)
-    pairs = match_buffers(*launches, mapping)
-    scalars = scalar_pairs(*launches, mapping)
-    # what has no partner is the subject's alone, whatever the reference calls so
-    names = {p.name: f"{ALONE}{p.name}" for p in launches[1].params}
-    names |= {b.name: a.name for a, b in pairs} | {b.name: a.name for a, b in scalars}
-    question = Question(
-        Subject(first, launches[0]),
-        Subject(second, renamed(launches[1], names)),
-        [(a, replace(b, name=names[b.name])) for a, b in pairs],
-        None if cta is None else _one_cta(cta, launches),
-        secrets.randbits(SEED_BITS) if seed is None else seed,
-        True,
-        None,
-        lambda stage, done: None,
-        match_ledger(*launches, pairs, scalars),
-        fixed=seed is not None,
-    )
-    if not question.compared:
-        raise UsageError("the two kernels have no output in common that could be compared")
-    return question
-
-
-def _load_subject(subject: KernelLike, name: str | None, reference_name: str | None) -> Kernel:
-    """`--kernel` names the subject's entry too if the subject has it."""
-    if name is None and reference_name is not None:
-        try:
-            return load_kernel(subject, reference_name)
-        except UsageError:
-            pass
-    return load_kernel(subject, name)
-
-
-def _one_cta(cta: int, launches: tuple[Any, Any]) -> list[int]:
-    for side in launches:
-        if cta >= side.ctas:
-            raise UsageError(f"--cta {cta}: the grid has {side.ctas} CTAs (0 to {side.ctas - 1})")
-    if launches[0].grid != launches[1].grid:
-        raise UsageError("--cta needs the same grid on both sides")
-    return [cta]
+    with limited(time_limit, memory_limit):
+        question = ask(
+            reference, subject, launch, subject_launch, kernel, subject_kernel, mapping, cta, seed
+        )
+        question.safety, question.strict, question.engine = safety, strict, engine
+        question.identify = not literal_constants
+        question.witness_dir = witness_dir
+        question.report = progress or (lambda stage, done: None)
+        mask(question, mask_literals)
+        return answer(question)
 
 
 def answer(question: Question, decide: Callable[[Question], Verdict] | None = None) -> Verdict:
@@ -186,14 +89,18 @@ def answer(question: Question, decide: Callable[[Question], Verdict] | None = No
     try:
         verdict = (decide or _decide)(question)
     except Refused as error:
-        verdict = _refused(error)
-    except BudgetError as error:
-        steps = ("a smaller launch, or --cta N",)
-        verdict = _undecided(f"budget.{error.what}", str(error), steps)
+        verdict = refused(error)
+    except Unsupported as error:
+        verdict = undecided(f"unsupported.{error.form}", f"an output: {error.message}")
+    except (BudgetError, LimitReached) as error:
+        verdict = cut_short(question, error.what, str(error))
+    except MemoryError:
+        verdict = cut_short(question, "memory", "the system has no more memory")
     except LevelsExhausted:
-        verdict = _undecided("budget.levels", f"exp2 is nested more than {MAX_LEVELS - 1} deep")
+        verdict = undecided("budget.levels", f"exp2 is nested more than {MAX_LEVELS - 1} deep")
     except Collision as error:
-        verdict = _undecided("budget.seeds", f"{error}", ("another --seed",))
+        verdict = undecided("budget.seeds", f"{error}")
+    verdict = advised(verdict, question)
     return replace(
         verdict,
         kernels=(question.reference.kernel.name, question.subject.kernel.name),
@@ -201,79 +108,6 @@ def answer(question: Question, decide: Callable[[Question], Verdict] | None = No
         ctas=verdict.ctas or 0,
         statistics={"seed": question.seed, **verdict.statistics},
     )
-
-
-def _undecided(reason: str, message: str, steps: tuple[str, ...] = ()) -> Verdict:
-    finding = Finding(reason, message, "both")
-    return Verdict("undecided", reason, findings=(finding,), next_steps=steps)
-
-
-def _refused(error: Refused) -> Verdict:
-    reason = f"unsupported.{error.form}"
-    span = error.instr.span
-    place = Location(span.source.name, span.line, span.text)
-    finding = Finding(reason, error.message, error.side or "both", (place,))
-    return Verdict(
-        "undecided",
-        reason,
-        findings=(finding,),
-        next_steps=(f"rewrite or isolate the instruction at {span}",),
-    )
-
-
-@dataclass
-class FieldRun:
-    """Both kernels over one field domain."""
-
-    domain: FieldDomain
-    reference: Execution
-    subject: Execution
-    trials: int
-    levels: int
-    redraws: int
-
-
-def field_run(question: Question, trials: int, redraws: int = 0, *, both: bool = True) -> FieldRun:
-    """Execute both sides, with more levels and new seeds as needed.
-
-    `redraws`: how many seeds were used up before. `both`: False runs the reference only.
-    """
-    levels = 1 + any(
-        i.opcode[0] == "ex2" for s in (question.reference, question.subject) for i in s.kernel.code
-    )
-    while True:
-        domain = FieldDomain(question.seed + redraws, trials, levels)
-        reals: Reals[Any] = Reals(domain)
-        try:
-            a = _execute(question, question.reference, "reference", reals)
-            b = _execute(question, question.subject, "subject", reals) if both else a
-            return FieldRun(domain, a, b, trials, levels, redraws)
-        except LevelsExhausted:
-            if levels == MAX_LEVELS:
-                raise
-            levels += 1
-        except Collision:
-            if redraws >= REDRAWS:
-                raise
-            redraws += 1
-
-
-def _execute(question: Question, side: Subject, name: str, reals: Reals[Any]) -> Execution:
-    try:
-        return execute(
-            side.kernel,
-            side.launch,
-            reals.domain,
-            ctas=question.ctas,
-            reals=reals,
-            races=question.safety,
-            strict=question.strict,
-            identify=question.identify,
-            progress=lambda done: question.progress(f"executing the {name}", done),
-        )
-    except Refused as error:
-        error.side = name
-        raise
 
 
 def _decide(question: Question) -> Verdict:
@@ -284,10 +118,10 @@ def _decide(question: Question) -> Verdict:
             for a, b in question.compared
         }
     except Unsupported as error:
-        stopped = _undecided(f"unsupported.{error.form}", f"an output: {error.message}")
+        stopped = undecided(f"unsupported.{error.form}", f"an output: {error.message}")
         return Judge(question, run, {}).refutation() or stopped  # a fault on the way is a reason
     proof = None
-    if run.domain.opaque and any(c.different.any() for c in comparisons.values()):
+    if run.field.opaque and any(c.different.any() for c in comparisons.values()):
         proof = _proof(question, run, comparisons)  # functions may have laws that the field lacks
     judge = Judge(question, run, comparisons)
     facts: dict[str, Any] = {
@@ -298,21 +132,36 @@ def _decide(question: Question) -> Verdict:
             "levels": run.levels,
             "instructions": [run.reference.instructions, run.subject.instructions],
         },
-        "ledger": tuple(assumptions(question, run, comparisons)),
+        "ledger": assumptions(question, run, comparisons),
     }
+    question.known = Known(facts, [_agreement(run, comparisons)])
     refutation = judge.refutation()
+    _trust(run, refutation)
     if refutation is not None:
         return replace(refutation, **facts)
+    question.known.done.append(_safe_so_far(question))
     proof = proof or _proof(question, run, comparisons)
     if proof is not None and proof.whole:
         equal = Verdict("proved", None, "exact")
     elif proof is not None and question.engine == "term":
-        equal = _undecided("opaque", f"no exact proof: {proof.why}", ("--engine auto",))
+        equal = replace(
+            undecided("opaque", f"no exact proof: {proof.why}"), next_steps=("--engine auto",)
+        )
     else:
         equal = _equal(question, run)
     statistics = {**facts.pop("statistics"), **equal.statistics}
     verdict = replace(equal, **facts, statistics=statistics)
-    return _for_cta(question, verdict)
+    return _for_cta(question, replace(verdict, ledger=verdict.ledger + method(verdict)))
+
+
+def _trust(run: FieldRun, found: Verdict | None) -> None:
+    """Raise Refused if a run need not stand for every schedule, and no defect is certain."""
+    if found is not None and found.verdict == "refuted":
+        return
+    for name, side in (("reference", run.reference), ("subject", run.subject)):
+        if side.doubt is not None:
+            side.doubt.side = name
+            raise side.doubt
 
 
 def _proof(question: Question, run: FieldRun, comparisons: dict[str, Comparison]) -> Proof | None:
@@ -325,6 +174,18 @@ def _proof(question: Question, run: FieldRun, comparisons: dict[str, Comparison]
             proved = ~c.idle & (c.unwritten == 0) & ~proof.open[name]
             comparisons[name] = replace(c, equal=c.equal | proved, different=c.different & ~proved)
     return proof
+
+
+def _agreement(run: FieldRun, comparisons: dict[str, Comparison]) -> str:
+    """How far both sides agree over the field, in words."""
+    different = sum(int(c.different.sum()) for c in comparisons.values())
+    if different:
+        return f"{different} elements differ over the field, and no input is known that shows it"
+    return f"no element differs in {run.trials} trials"
+
+
+def _safe_so_far(question: Question) -> str:
+    return "both kernels are safe" if question.safety else "races were not looked for"
 
 
 def _for_cta(question: Question, verdict: Verdict) -> Verdict:
@@ -342,28 +203,32 @@ def safe(
     seed: int | None = None,
     strict: bool = False,
     progress: Progress | None = None,
+    time_limit: float | None = None,
+    memory_limit: float | None = None,
 ) -> Verdict:
     """Decide whether one kernel is free of races, deadlocks, bad accesses and undefined values.
 
-    `kernel`: a path, PTX text or a Kernel. `strict`: as in `equivalent`. The verdict says nothing
-    about what it computes.
+    `kernel`: a path, PTX text or a Kernel. `strict`, `time_limit`, `memory_limit`: as in
+    `equivalent`. The verdict says nothing about what it computes.
     Raises UsageError and PtxError for bad arguments.
     """
-    loaded = load_kernel(kernel, kernel_name)
-    side = Subject(loaded, load_one(kernel, loaded, launch))
-    question = Question(
-        side,
-        side,
-        [(t, t) for t in side.launch.buffers.values() if t.elements],
-        None if cta is None else _one_cta(cta, (side.launch, side.launch)),
-        secrets.randbits(SEED_BITS) if seed is None else seed,
-        True,
-        None,
-        progress or (lambda stage, done: None),
-        strict=strict,
-    )
-    verdict = answer(question, _decide_safety)
-    return replace(verdict, kernels=("", loaded.name))
+    with limited(time_limit, memory_limit):
+        loaded = load_kernel(kernel, kernel_name)
+        side = Subject(loaded, load_one(kernel, loaded, launch))
+        question = Question(
+            side,
+            side,
+            [(t, t) for t in side.launch.buffers.values() if t.elements],
+            None if cta is None else one_cta(cta, (side.launch, side.launch)),
+            secrets.randbits(SEED_BITS) if seed is None else seed,
+            True,
+            None,
+            progress or (lambda stage, done: None),
+            ledger=list(promise_ledger(side.launch, side.launch)),
+            strict=strict,
+        )
+        verdict = answer(question, _decide_safety)
+        return replace(verdict, kernels=("", loaded.name))
 
 
 def _decide_safety(question: Question) -> Verdict:
@@ -377,12 +242,15 @@ def _decide_safety(question: Question) -> Verdict:
     facts: dict[str, Any] = {
         "ctas": len(run.reference.ctas),
         "statistics": {"levels": run.levels, "instructions": [run.reference.instructions]},
-        "ledger": tuple(assumptions(question, run, comparisons)),
+        "ledger": assumptions(question, run, comparisons),
     }
+    question.known = Known(facts, ["the kernel was executed"])
     found = judge.refutation()
+    _trust(run, found)
     if found is not None:
         return replace(found, **facts)
-    return _for_cta(question, replace(Verdict("proved", None, "happens-before"), **facts))
+    verdict = Verdict("proved", None, "happens-before", **facts)
+    return _for_cta(question, replace(verdict, ledger=verdict.ledger + method(verdict)))
 
 
 def _equal(question: Question, run: FieldRun) -> Verdict:
@@ -400,7 +268,7 @@ def _equal(question: Question, run: FieldRun) -> Verdict:
         run = field_run(question, needed, run.redraws)
         if not _same(question, run):
             message = f"a difference shows in {needed} trials that fewer did not show"
-            return _undecided("opaque", message, ("another --seed",))
+            return replace(undecided("opaque", message), next_steps=("another --seed",))
     return _unproved(run, "the bound needs ever more trials")
 
 
@@ -428,76 +296,3 @@ def _same(question: Question, run: FieldRun) -> bool:
         compare(run.reference, run.subject, pair, run.domain).different.any()
         for pair in question.compared
     )
-
-
-@dataclass(frozen=True)
-class RunResult:
-    """What `run` gives: arrays (float64 or integers) by buffer name, figures, findings."""
-
-    outputs: dict[str, Any]
-    statistics: dict[str, Any]
-    findings: tuple[Finding, ...]
-
-
-def run(
-    kernel: KernelLike,
-    *,
-    launch: LaunchLike = None,
-    kernel_name: str | None = None,
-    inputs: Mapping[str, Any] | None = None,
-    seed: int | None = None,
-    ctas: list[int] | None = None,
-    progress: Progress | None = None,
-    engine: str = "enclosure",
-    approx: str = "nearest",
-) -> RunResult:
-    """Execute one kernel on given or random inputs.
-
-    `engine`: "enclosure", over the reals in float64 enclosures, whose centres are the outputs; or
-    "ieee", in true formats (evaluate_formats.py), where `approx` says what approximate
-    instructions return: "nearest", or the "high", "low" or (by the seed) "random" end of what
-    their documented error allows. Outputs have the shape of the buffer, NaN where undefined or
-    never written. Raises UsageError and PtxError for bad arguments.
-    """
-    if engine not in ENGINES or approx not in APPROX:
-        known = f"{', '.join(ENGINES)}; {', '.join(APPROX)}"
-        raise UsageError(f"engine {engine}, approx {approx}: there are {known}")
-    if engine != "ieee" and approx != "nearest":
-        raise UsageError(f"approx {approx}: approximate instructions err in engine ieee only")
-    loaded = load_kernel(kernel, kernel_name)
-    side = Subject(loaded, load_one(kernel, loaded, launch))
-    started = time.monotonic()
-    used = secrets.randbits(SEED_BITS) if seed is None else seed
-    given = _inputs(side, inputs or {}, used)
-    try:
-        report = progress or (lambda stage, done: None)
-        stage: Callable[[float], None] = lambda done: report(f"executing {loaded.name}", done)  # noqa: E731
-        if engine == "ieee":
-            choice = Choice(APPROX[approx], used if approx == "random" else None)
-            outputs, findings, figures = evaluate_formats(side, given, ctas, stage, choice)
-        else:
-            outputs, findings, figures = evaluate(side, given, ctas, stage)
-    except Refused as error:
-        return RunResult({}, {"seed": used}, _refused(error).findings)
-    figures = {"seed": used, **figures, "seconds": round(time.monotonic() - started, 3)}
-    return RunResult(outputs, figures, findings)
-
-
-def _inputs(side: Subject, given: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """The given arrays, flattened, and small fractions for the others."""
-    rng = np.random.default_rng(seed)
-    sizes = unknown_inputs(side)
-    for name, values in given.items():
-        if name not in sizes:
-            known = ", ".join(sizes) or "none"
-            raise UsageError(f"input `{name}`: the kernel's open inputs are {known}")
-        if np.asarray(values).size != sizes[name]:
-            raise UsageError(
-                f"input `{name}` has {np.asarray(values).size} elements; expected {sizes[name]}"
-            )
-    return {
-        name: np.asarray(given[name], np.float64).reshape(-1)
-        if name in given
-        else rng.integers(-127, 128, n) / 64.0
-        for name, n in sizes.items()
-    }

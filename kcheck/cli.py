@@ -16,7 +16,7 @@ import click
 from kcheck import __version__
 
 if TYPE_CHECKING:
-    from kcheck.check import RunResult
+    from kcheck.running import RunResult
     from kcheck.verdict import Verdict
 
 USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
@@ -26,6 +26,18 @@ STRICT = click.option(
     "--strict", is_flag=True, help="Lanes that store equal values to one address are a race."
 )
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+TIME = click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Then the answer is what is known so far.",
+)
+MEMORY = click.option(
+    "--memory-limit",
+    type=click.IntRange(min=1),
+    metavar="MB",
+    help="The same for the memory of the process.",
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, no text.")
 SEED = click.option("--seed", type=click.IntRange(min=0), help="Makes a run reproducible.")
 LAUNCH = click.option(
@@ -92,6 +104,16 @@ def commands() -> None:
     show_default=True,
     help="Where the input of a refutation is saved.",
 )
+@TIME
+@MEMORY
+@click.option(
+    "--mask-literal",
+    "mask_literals",
+    type=float,
+    multiple=True,
+    metavar="X",
+    help="The number X stands for -infinity wherever it is written.",
+)
 @JSON
 def equiv(maps: tuple[str, ...], accept: str | None, as_json: bool, **options: Any) -> Answer:
     """Decide whether SUBJECT computes what REFERENCE computes.
@@ -128,6 +150,8 @@ def equiv(maps: tuple[str, ...], accept: str | None, as_json: bool, **options: A
 @click.option("--accept", type=click.Choice(["cta"]), help="Exit 0 for proved-for-cta as well.")
 @STRICT
 @SEED
+@TIME
+@MEMORY
 @JSON
 def check(kernel: Path, accept: str | None, as_json: bool, **options: Any) -> Answer:
     """Prove KERNEL free of races, deadlocks, bad accesses and undefined values.
@@ -216,8 +240,8 @@ def run(
       kcheck run kernel.ptx --engine ieee --approx random --seed 1
     """
     from kcheck.arrays import save_arrays
-    from kcheck.check import run as execute
     from kcheck.report.progress import Progress
+    from kcheck.running import run as execute
 
     arrays = load_arrays(inputs) if inputs else None
     with Progress() as progress:

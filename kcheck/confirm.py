@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -10,11 +11,14 @@ import numpy as np
 
 from kcheck.canon.families import draws
 from kcheck.launch import Launch
+from kcheck.preconditions import kept
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.machine import Fault
-from kcheck.semantics.slow import UNDEF, UNWRITTEN, Real, SlowResult, Unevaluated
+from kcheck.semantics.slow import UNDEF, UNWRITTEN, Enclosure, Real, SlowResult, Unevaluated
+from kcheck.semantics.slow.conflicts import Race
+from kcheck.semantics.slow.origins import origin
 from kcheck.verdict import Finding, Location
-from kcheck.witness import Subject, slow_run, unknown_inputs, writers
+from kcheck.witness import Subject, slow_machine, together, unknown_inputs, writers
 
 # inputs that are tried before a defect counts as not confirmed
 TRIES = 3
@@ -50,25 +54,33 @@ class SlowRuns:
     def __init__(self, side: Subject, seed: int, races: bool = False) -> None:
         self.side, self.seed, self.races = side, seed, races
         self._made: dict[tuple[int, ...], list[SlowResult | None]] = {}
+        # by CTAs: races seen before a run had to stop
+        self._cut_short: dict[tuple[int, ...], list[Race]] = {}
 
     def of(self, ctas: list[int], tries: int = TRIES) -> Iterator[SlowResult]:
         """The runs of these CTAs that come to an end, made as they are asked for."""
+        ctas = together(self.side, ctas)
         made = self._made.setdefault(tuple(ctas), [])
         inputs = list(islice(draws(unknown_inputs(self.side), self.seed), tries))
         for i, (_, given) in enumerate(inputs):
             if i == len(made):
-                made.append(self._run(given, ctas))
+                made.append(self._run(kept(given, self.side.launch), ctas))
             result = made[i]
             if result is not None:
                 yield result
 
     def _run(self, inputs: dict[str, Any], ctas: list[int]) -> SlowResult | None:
         for kind in self.side.numbers:
+            machine = slow_machine(self.side, inputs, kind, ctas, races=self.races)
             try:
-                return slow_run(self.side, inputs, kind, ctas, races=self.races)
+                return machine.run()
             except Unevaluated:
-                continue
+                self._cut_short.setdefault(tuple(ctas), []).extend(machine.races)
         return None
+
+    def cut_short(self, ctas: list[int]) -> list[Race]:
+        """Races of these CTAs seen by runs that had to stop."""
+        return self._cut_short.get(tuple(together(self.side, ctas)), [])
 
 
 def confirm_fault(runs: SlowRuns, fault: Fault) -> bool | None:
@@ -88,12 +100,34 @@ def confirm_fault(runs: SlowRuns, fault: Fault) -> bool | None:
     return None if fault.conditional else answer
 
 
+def with_origin(
+    side: Subject,
+    finding: Finding,
+    at: int,
+    who: tuple[tuple[int, int, int], tuple[int, int, int]],
+    seed: int,
+) -> Finding:
+    """The finding, and the load that the undefined value came from.
+
+    `at`: the instruction that uses the value, `who`: its CTA and thread.
+    """
+    _, drawn = next(draws(unknown_inputs(side), seed))
+    inputs = kept(drawn, side.launch)
+    machine = slow_machine(side, inputs, Enclosure, [flat(who[0], side.launch)])
+    made = origin(machine, *who, at)
+    if made is None:
+        return finding
+    place = location(side.kernel, made, who[1], who[0])
+    message = f"{finding.message}, by the value that line {place.line} got"
+    return replace(finding, message=message, locations=(*finding.locations, place))
+
+
 def last_writer(
     side: Subject, element: tuple[str, int], ctas: list[int] | None, seed: int
 ) -> dict[int, tuple[int, tuple[int, int, int]]]:
     """CTA -> (instruction, thread) that last wrote an element."""
     _, inputs = next(draws(unknown_inputs(side), seed))
-    return writers(side, element, ctas, inputs)
+    return writers(side, element, ctas, kept(inputs, side.launch))
 
 
 def confirm_output(

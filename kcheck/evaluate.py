@@ -14,7 +14,7 @@ from kcheck.launch import FLOATS
 from kcheck.outputs import read_output
 from kcheck.semantics.execution import execute
 from kcheck.verdict import Finding
-from kcheck.witness import Subject
+from kcheck.witness import Subject, with_integers
 
 
 def evaluate(
@@ -24,7 +24,10 @@ def evaluate(
     progress: Callable[[float], None],
 ) -> tuple[dict[str, Any], tuple[Finding, ...], dict[str, Any]]:
     """Outputs by buffer name, faults, figures; see `check.run`."""
-    run = execute(side.kernel, side.launch, EnclosureDomain(inputs), ctas=ctas, progress=progress)
+    launch = with_integers(side.launch, inputs)
+    run = execute(side.kernel, launch, EnclosureDomain(inputs), ctas=ctas, progress=progress)
+    if run.doubt is not None:
+        raise run.doubt
     outputs = {}
     width = 0.0
     for name, tensor in side.launch.buffers.items():

@@ -51,6 +51,8 @@ def run_formats(
         progress=progress,
         arithmetic=arithmetic,
     )
+    if run.doubt is not None:
+        raise run.doubt
     outputs = {}
     for name, tensor in side.launch.buffers.items():
         if tensor.role == "in" or name not in run.memories or not tensor.elements:

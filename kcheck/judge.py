@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,17 +20,21 @@ from kcheck.confirm import (
     last_writer,
     location,
     to_watch,
+    with_origin,
 )
 from kcheck.launch import unflatten
+from kcheck.limits import LimitReached
 from kcheck.outputs import Comparison, read_output
 from kcheck.racing import confirm_race, orders_memory, race_finding
 from kcheck.semantics.execution import Execution
+from kcheck.semantics.machine import Fault
 from kcheck.verdict import ORDER, Finding, Location, Verdict, Witness
 from kcheck.verdict import element as shown
 from kcheck.witness import Subject, find_witness
 
 if TYPE_CHECKING:
-    from kcheck.check import FieldRun, Question
+    from kcheck.field_runs import FieldRun
+    from kcheck.question import Question
 
 SIDES = ("reference", "subject")
 
@@ -60,13 +65,21 @@ class Judge:
 
     def refutation(self) -> Verdict | None:
         """Refuted, or undecided about something that looks wrong; None if nothing does."""
-        found = [*self._faults(), *self._races(), *self._defects(), *self._unwritten()]
+        found: list[tuple[Finding, bool | None]] = []
         witness = None
-        if any(c.different.any() for c in self.comparisons.values()):
-            self.question.progress("looking for an input", 0.0)
-            witness = self._witness()
-            if witness is not None and not witness.by_rounding:
-                found.append((self._mismatch(witness), True))
+        try:
+            self.question.progress("confirming what was seen", 0.0)
+            for item in self._seen():  # one by one: those before a limit count
+                found.append(item)
+            if any(c.different.any() for c in self.comparisons.values()):
+                self.question.progress("looking for an input", 0.0)
+                witness = self._witness()
+                if witness is not None and not witness.by_rounding:
+                    found.append((self._mismatch(witness), True))
+        except (LimitReached, MemoryError):
+            # what is confirmed stays so; for anything else there is no time
+            if not any(sure for _, sure in found):
+                raise
         if not found and witness is not None:
             return self._constants(witness)
         if not found:
@@ -101,6 +114,13 @@ class Judge:
         return Verdict(
             "undecided", f"unconfirmed.{findings[0].reason}", findings=findings, next_steps=steps
         )
+
+    def _seen(self) -> Iterator[tuple[Finding, bool | None]]:
+        """What was seen while executing, and whether it is confirmed."""
+        yield from self._faults()
+        yield from self._races()
+        yield from self._defects()
+        yield from self._unwritten()
 
     def _may_be_ordered(self, finding: Finding) -> bool:
         """Is it a race of a kernel that orders accesses by what the lane executor's monitor does
@@ -141,27 +161,32 @@ class Judge:
 
     # faults while executing
 
-    def _faults(self) -> list[tuple[Finding, bool | None]]:
-        out = []
+    def _faults(self) -> Iterator[tuple[Finding, bool | None]]:
         for name, side, run in self.sides:
             for fault in run.faults:
                 finding = fault_finding(side, name, fault)
-                out.append((finding, confirm_fault(self.slow[name], fault)))
-        return out
+                sure = confirm_fault(self.slow[name], fault)
+                if sure and fault.reason.startswith("undefined."):
+                    finding = self._with_origin(side, finding, fault)
+                yield finding, sure
 
-    def _races(self) -> list[tuple[Finding, bool | None]]:
+    def _with_origin(self, side: Subject, finding: Finding, fault: Fault) -> Finding:
+        try:
+            who = fault.cta, fault.thread
+            return with_origin(side, finding, fault.at, who, self.question.seed)
+        except (LimitReached, MemoryError):
+            return finding  # what is confirmed stays so without its origin
+
+    def _races(self) -> Iterator[tuple[Finding, bool | None]]:
         """The races, those of most pairs of lanes first."""
-        out = []
         for name, side, run in self.sides:
             for race in sorted(run.races, key=lambda r: -r.count):
-                finding = race_finding(side, name, race)
-                out.append((finding, confirm_race(self.slow[name], race, self.question.strict)))
-        return out
+                sure, seen = confirm_race(self.slow[name], race, self.question.strict)
+                yield race_finding(side, name, race, seen), sure
 
     # values that are no numbers
 
-    def _defects(self) -> list[tuple[Finding, bool | None]]:
-        out = []
+    def _defects(self) -> Iterator[tuple[Finding, bool | None]]:
         for i, (name, _, run) in enumerate(self.sides):
             for buffer, c in self.comparisons.items():
                 if not (c.nan[i] | c.undefined[i]).any():
@@ -174,8 +199,7 @@ class Judge:
                     ("value.nan", c.nan[i] & ~zero, NAN),
                 ):
                     if flags.any():
-                        out.append(self._defect(i, name, buffer, reason, flags, special))
-        return out
+                        yield self._defect(i, name, buffer, reason, flags, special)
 
     def _defect(
         self, i: int, name: str, buffer: str, reason: str, flags: Any, special: int | None
@@ -198,18 +222,21 @@ class Judge:
             "value.nan": "is not a number",
         }[reason]
         message = f"{where} {what}"
-        return Finding(reason, message, name, tuple(places), int(flags.sum())), sure
+        finding = Finding(reason, message, name, tuple(places), int(flags.sum()))
+        if sure and special is None and writing:
+            cta, (by, thread) = min(writing.items())
+            who = unflatten(cta, side.launch.grid), thread
+            finding = with_origin(side, finding, by, who, question.seed)
+        return finding, sure
 
     # elements that one side leaves alone
 
-    def _unwritten(self) -> list[tuple[Finding, bool | None]]:
-        out = []
+    def _unwritten(self) -> Iterator[tuple[Finding, bool | None]]:
         for buffer, c in self.comparisons.items():
             for wrote, lacks in ((0, 1), (1, 0)):
                 flags = c.unwritten == (-1, 1)[wrote]
                 if flags.any():
-                    out.append(self._one_unwritten(buffer, c, wrote, lacks, flags))
-        return out
+                    yield self._one_unwritten(buffer, c, wrote, lacks, flags)
 
     def _one_unwritten(
         self, buffer: str, c: Comparison, wrote: int, lacks: int, flags: Any
@@ -277,7 +304,10 @@ class Judge:
             f"{shown(witness.buffer, witness.index)} is {_middle(witness.reference):.9g} in the "
             f"reference and {_middle(witness.subject):.9g} in the subject"
         )
-        places = self._stores(witness.buffer, at)
+        try:
+            places = self._stores(witness.buffer, at)
+        except (LimitReached, MemoryError):
+            places = ()
         return Finding("value.mismatch", message, "subject", places, int(c.different.sum()))
 
     def _stores(self, buffer: str, at: int) -> tuple[Location, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,12 +28,59 @@ class LaunchError(Exception):
 
 
 @dataclass(frozen=True)
+class Promise:
+    """A precondition on every element of an input: `low <= x <= high`, not 0, a multiple."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    nonzero: bool = False
+    divisible: int = 1
+
+    @property
+    def positive(self) -> bool:
+        """It says x > 0, and no more of where x lies."""
+        return self.nonzero and self.low == 0 and self.high == math.inf
+
+    def holds(self, values: Any) -> Any:
+        """Flags: which numbers keep it."""
+        x = np.asarray(values)
+        kept = (x >= self.low) & (x <= self.high)
+        if self.nonzero:
+            kept = kept & (x != 0)
+        return kept if self.divisible == 1 else kept & (x % self.divisible == 0)
+
+    def meet(self, other: Promise) -> Promise:
+        """Both."""
+        return Promise(
+            max(self.low, other.low),
+            min(self.high, other.high),
+            self.nonzero or other.nonzero,
+            math.lcm(self.divisible, other.divisible),
+        )
+
+    @property
+    def empty(self) -> bool:
+        """No number keeps it."""
+        if self.low > self.high or (self.nonzero and self.low == self.high == 0):
+            return True
+        if self.divisible == 1 or math.inf in (-self.low, self.high):
+            return False
+        last = math.floor(self.high) // self.divisible * self.divisible
+        if last == 0 and self.nonzero:
+            last -= self.divisible
+        return last < self.low
+
+
+ANYTHING = Promise()
+
+
+@dataclass(frozen=True)
 class Tensor:
     """A buffer. `shape` and `strides` are in elements, outermost first.
 
     `role`: `in`, `out`, `inout`. `init`: `undef` or `zero` (an out buffer that the host clears).
     `values`: known contents of an input (flat, row-major), or None. `compare`: False for an
-    output that only one side has.
+    output that only one side has. `promise`: what the user says of its elements before the run.
     """
 
     name: str
@@ -43,6 +91,7 @@ class Tensor:
     init: str = "undef"
     values: NDArray[Any] | None = None
     compare: bool = True
+    promise: Promise = ANYTHING
 
     @property
     def elements(self) -> int:
@@ -75,6 +124,7 @@ class Scalar:
     name: str
     dtype: str
     value: int | float | None
+    promise: Promise = ANYTHING
 
 
 @dataclass(frozen=True)
@@ -94,6 +144,7 @@ class Launch:
     """Grid, block and cluster are (x, y, z); `dynamic_shared` is in bytes.
 
     `externs`: external `.func` -> the function that it is taken for. `path`: where it was read.
+    `alias`: groups of parameters that are one buffer, of one type and shape.
     """
 
     kernel: str
@@ -104,6 +155,7 @@ class Launch:
     dynamic_shared: int = 0
     externs: dict[str, str] = field(default_factory=dict[str, str])
     path: str = "<launch>"
+    alias: tuple[tuple[str, ...], ...] = ()
 
     @property
     def threads(self) -> int:
@@ -114,6 +166,16 @@ class Launch:
     def ctas(self) -> int:
         """CTAs in the grid."""
         return self.grid[0] * self.grid[1] * self.grid[2]
+
+    def sharing(self, name: str) -> tuple[str, ...]:
+        """The parameters whose buffer is that of a parameter: itself, and those it shares with.
+
+        The first is the one whose contents the buffer has before the run.
+        """
+        for group in self.alias:
+            if name in group:
+                return tuple(sorted(group, key=lambda n: self.buffers[n].role == "out"))
+        return (name,)
 
     @property
     def buffers(self) -> dict[str, Tensor]:

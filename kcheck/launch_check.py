@@ -33,6 +33,7 @@ def check_launch(launch: Launch, kernel: Kernel) -> None:
         )
     for i, (param, variable) in enumerate(zip(launch.params, kernel.params, strict=True)):
         _check_param(launch, f"params[{i}]", param, variable)
+    _check_alias(launch)
     _check_block(launch, kernel.tuning)
     _check_cluster(launch, kernel.tuning)
 
@@ -54,6 +55,17 @@ def _check_param(launch: Launch, key: str, param: Param, variable: Variable) -> 
         extents = "".join(f"[{n}]" for n in variable.shape)
         declared = f".{variable.type} {variable.name}{extents}"
         raise _error(launch, f"{key} (`{param.name}`)", what, f"what fits .param {declared}")
+
+
+def _check_alias(launch: Launch) -> None:
+    """A launch file is checked when it is read; a Launch may be made by hand."""
+    tensors = {p.name: p for p in launch.params if isinstance(p, Tensor)}
+    for group in launch.alias:
+        known = [tensors[name] for name in group if name in tensors]
+        outlines = {(t.dtype, t.shape, t.strides) for t in known}
+        if len(known) < len(group) or len(outlines) > 1:
+            expected = "buffers of one dtype, shape and strides"
+            raise _error(launch, "alias", ", ".join(group), expected)
 
 
 def _extents(numbers: tuple[int, ...]) -> tuple[int, int, int]:

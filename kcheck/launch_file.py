@@ -21,6 +21,7 @@ from kcheck.launch import (
     TensorMap,
     row_major,
 )
+from kcheck.launch_promises import PROMISES, aliases, promise, promise_fields
 from kcheck.yaml_reader import FILL, Reader, read_yaml
 
 SUFFIX = ".launch.yaml"
@@ -94,7 +95,7 @@ def parse_launch(text: str, path: str | Path = "<launch>") -> Launch:
         raise LaunchError(f"{path}: still to fill in ({FILL}): {', '.join(unfilled)}")
     root.keys(
         required=("kernel", "grid", "block", "dynamic_shared", "params"),
-        optional=("cluster", "externs"),
+        optional=("cluster", "externs", "alias"),
     )
     block = _extents(root["block"], BLOCK)
     if block[0] * block[1] * block[2] > BLOCK_THREADS:
@@ -113,6 +114,7 @@ def parse_launch(text: str, path: str | Path = "<launch>") -> Launch:
         dynamic_shared=root["dynamic_shared"].integer(0, SHARED_BYTES),
         externs={k: v.string() for k, v in root["externs"].pairs()} if "externs" in root else {},
         path=str(path),
+        alias=aliases(root["alias"], params) if "alias" in root else (),
     )
 
 
@@ -154,7 +156,15 @@ def _distinct(reader: Reader, params: tuple[Param, ...]) -> None:
 
 
 def _outline(tensor: Tensor) -> tuple[object, ...]:
-    return tensor.dtype, tensor.shape, tensor.role, tensor.strides, tensor.init, tensor.compare
+    return (
+        tensor.dtype,
+        tensor.shape,
+        tensor.role,
+        tensor.strides,
+        tensor.init,
+        tensor.compare,
+        tensor.promise,
+    )
 
 
 def _param(reader: Reader, folder: Path) -> Param:
@@ -167,11 +177,12 @@ def _param(reader: Reader, folder: Path) -> Param:
 
 
 def _scalar(reader: Reader) -> Scalar:
-    reader.keys(required=("name", "dtype", "role", "value"))
+    reader.keys(required=("name", "dtype", "role", "value"), optional=(*PROMISES, "divisible"))
     dtype = reader["dtype"].choice(tuple(DTYPE_BYTES))
     value = reader["value"]
     number = None if value.says("symbolic") else _number(value, dtype)
-    return Scalar(reader["name"].string(), dtype, number)
+    kept = promise(reader, dtype, () if number is None else (number,))
+    return Scalar(reader["name"].string(), dtype, number, kept)
 
 
 def _number(reader: Reader, dtype: str) -> int | float:
@@ -189,7 +200,7 @@ def _number(reader: Reader, dtype: str) -> int | float:
 def _tensor(reader: Reader, folder: Path) -> Tensor:
     reader.keys(
         required=("name", "dtype", "shape", "role"),
-        optional=("strides", "init", "values", "compare"),
+        optional=("strides", "init", "values", "compare", *PROMISES),
     )
     name = reader["name"].string()
     role = reader["role"].choice(ROLES)
@@ -204,6 +215,10 @@ def _tensor(reader: Reader, folder: Path) -> Tensor:
         raise reader["values"].error("role out", "values only for role in or inout")
     if "values" in reader and strides not in (None, row_major(shape)):
         raise reader["values"].error("strides that aren't dense", "values of a dense tensor")
+    for key in PROMISES:
+        if key in reader and role == "out":
+            raise reader[key].error("role out", f"a {key} only for role in or inout")
+    values = _values(reader["values"], dtype, shape, folder) if "values" in reader else None
     return Tensor(
         name=name,
         dtype=dtype,
@@ -211,8 +226,9 @@ def _tensor(reader: Reader, folder: Path) -> Tensor:
         role=role,
         strides=strides,
         init=reader["init"].choice(("undef", "zero")) if "init" in reader else "undef",
-        values=_values(reader["values"], dtype, shape, folder) if "values" in reader else None,
+        values=values,
         compare=reader["compare"].boolean() if "compare" in reader else True,
+        promise=promise(reader, dtype, () if values is None else values),
     )
 
 
@@ -300,6 +316,8 @@ def dump_launch(launch: Launch) -> str:
     lines.append(f"dynamic_shared: {launch.dynamic_shared}")
     lines.append("params:" if launch.params else "params: []")
     lines += [f"- {_flow(_param_fields(param))}" for param in launch.params]
+    if launch.alias:
+        lines.append(f"alias: {_flow(launch.alias)}")
     if launch.externs:
         lines.append(f"externs: {_flow(dict(launch.externs))}")
     return "\n".join(lines) + "\n"
@@ -308,7 +326,8 @@ def dump_launch(launch: Launch) -> str:
 def _param_fields(param: Param) -> dict[str, Any]:
     if isinstance(param, Scalar):
         value = "symbolic" if param.value is None else param.value
-        return {"name": param.name, "dtype": param.dtype, "role": "scalar", "value": value}
+        fields = {"name": param.name, "dtype": param.dtype, "role": "scalar", "value": value}
+        return fields | promise_fields(param.promise)
     if isinstance(param, TensorMap):
         buffer = _tensor_fields(param.buffer)
         return {
@@ -335,7 +354,7 @@ def _tensor_fields(tensor: Tensor) -> dict[str, Any]:
         fields["values"] = tensor.values.tolist()
     if not tensor.compare:
         fields["compare"] = False
-    return fields
+    return fields | promise_fields(tensor.promise)
 
 
 def _flow(value: Any) -> str:

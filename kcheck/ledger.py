@@ -5,29 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kcheck.canon.ranged import RangedDomain
 from kcheck.launch import Launch, Tensor
 from kcheck.outputs import Comparison
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Flt, Imm, Vec
 from kcheck.semantics.codec import literal_bits
 from kcheck.semantics.values import FMT_BYTES
+from kcheck.verdict import Verdict
 
 if TYPE_CHECKING:
-    from kcheck.check import FieldRun, Question
+    from kcheck.field_runs import FieldRun
+    from kcheck.question import Question
 
 SIDES = ("reference", "subject")
 DIVISIONS = frozenset({"div", "rcp", "rsqrt"})
+LOGARITHMS = frozenset({"lg2", "logf", "log2f", "log10f", "log1pf", "powf"})
 # what lies outside the domain of a function is no number
 DOMAINS = {
-    "arguments of lg2 positive": frozenset({"lg2", "logf", "log2f", "log10f", "log1pf", "powf"}),
-    "arguments of square roots not negative": frozenset({"sqrt", "rsqrt"}),
+    ("arguments of lg2 positive", "lg2"): LOGARITHMS,
+    ("arguments of square roots not negative", "sqrt"): frozenset({"sqrt", "rsqrt"}),
 }
 
 
 def assumptions(
     question: Question, run: FieldRun, comparisons: dict[str, Comparison]
+) -> tuple[str, ...]:
+    """One line each; what both sides assume is said once."""
+    return tuple(dict.fromkeys(_assumptions(question, run, comparisons)))
+
+
+def _assumptions(
+    question: Question, run: FieldRun, comparisons: dict[str, Comparison]
 ) -> Iterator[str]:
-    """One line each."""
     sides = (question.reference, question.subject)
     if not question.safety:
         yield "race freedom NOT CHECKED (--no-safety)"
@@ -36,20 +46,21 @@ def assumptions(
     yield from _literals(question, run)
     yield from _functions(run)
     yield from _launches(question.reference.launch, question.subject.launch)
-    if question.ctas is not None:
-        yield f"CTA {question.ctas[0]} only"
+    covered = f"all {question.reference.launch.ctas} CTAs run"
+    yield covered if question.ctas is None else f"CTA {question.ctas[0]} only"
     yield "finite inputs"
     if any(
         i.opcode[0] in DIVISIONS and i.opcode[-1][0] not in "us"
         for s in sides
         for i in s.kernel.code
     ):
-        yield "divisors nonzero"
+        yield _within("divisors nonzero", run, "div")
     names = {idiom.name for side in (run.reference, run.subject) for idiom in side.idioms}
-    for assumption, opcodes in DOMAINS.items():
+    for (assumption, name), opcodes in DOMAINS.items():
         if names & opcodes or any(i.opcode[0] in opcodes for s in sides for i in s.kernel.code):
-            yield assumption
-    yield "buffers do not alias, bases aligned to 256 bytes"
+            yield _within(assumption, run, name)
+    others = "other " if any(side.launch.alias for side in sides) else ""
+    yield f"{others}buffers do not alias, bases aligned to 256 bytes"
     for side in sides:
         for param in side.launch.params:
             if isinstance(param, Tensor) and param.values is not None:
@@ -60,6 +71,10 @@ def assumptions(
         for variable in side.kernel.variables.values():
             if variable.space in ("global", "const") and variable.init is not None:
                 yield f"the device variable `{variable.name}` holds its initializer"
+    if any(side.plan.waits for side in sides):
+        yield "threads that others wait for come to run (CTAs in order, or all at once)"
+    if any(side.plan.tickets for side in sides):
+        yield "whoever drew the last ticket reads after that, with no fence of its own"
     yield from question.ledger
     yield from _same_stores(question, run)
     yield from _idle(question, comparisons)
@@ -115,6 +130,24 @@ def first_lines(kernel: Kernel) -> dict[tuple[int, int], int]:
                     if bits is not None:
                         lines.setdefault((size, bits), instr.span.line)
     return lines
+
+
+def method(verdict: Verdict) -> tuple[str, ...]:
+    """What the answer rests on: engine, trials, theorem."""
+    counts = {"trials": 0, "levels": 0, **verdict.statistics}
+    rows = {
+        "exact": "equality by exact normal forms",
+        "identity-testing": f"equality by identity testing ({counts['trials']} trials, "
+        f"{counts['levels']} levels, theorem in docs/identity-testing.md)",
+        "happens-before": "safety by happens-before: one schedule stands for all",
+    }
+    return (rows[verdict.method],) if verdict.method in rows else ()
+
+
+def _within(assumption: str, run: FieldRun, function: str) -> str:
+    """The assumption, and whether it follows from the preconditions."""
+    ranged = isinstance(run.domain, RangedDomain) and function not in run.domain.beyond
+    return f"{assumption} (follows from the preconditions)" if ranged else assumption
 
 
 def _same_stores(question: Question, run: FieldRun) -> Iterator[str]:

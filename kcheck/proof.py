@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kcheck.canon.bound import BoundDomain
 from kcheck.canon.field import FieldDomain
+from kcheck.canon.ranged import plain
 from kcheck.canon.real import Reals
 from kcheck.canon.theorem import Claim
 from kcheck.outputs import parts_of, read_output
@@ -13,20 +14,21 @@ from kcheck.semantics.execution import Execution, execute
 from kcheck.witness import Subject, unknown_shapes
 
 if TYPE_CHECKING:
-    from kcheck.check import FieldRun, Question
+    from kcheck.field_runs import FieldRun
+    from kcheck.question import Question
 
 
 def claim(question: Question, run: FieldRun) -> Claim:
     """What the equality that `run` found rests on: both sides again, with degrees and supports."""
     field = FieldDomain(question.seed + run.redraws, run.trials, run.levels)
     domain = BoundDomain(field, unknown_shapes(question.reference, question.subject))
-    reals: Reals[Any] = Reals(domain)
+    reals: Reals[Any] = Reals(question.within_ranges(domain))
 
     def bounded(name: str, side: Subject) -> Execution:
         return execute(
             side.kernel,
             side.launch,
-            domain,
+            reals.domain,
             ctas=question.ctas,
             reals=reals,
             identify=question.identify,
@@ -36,7 +38,7 @@ def claim(question: Question, run: FieldRun) -> Claim:
     first = bounded("reference", question.reference)
     second = bounded("subject", question.subject)
     pairs = (
-        (read_output(first, a, part).v, read_output(second, b, part).v)
+        (plain(read_output(first, a, part).v), plain(read_output(second, b, part).v))
         for a, b in question.compared
         for part in parts_of(a)
     )

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,11 @@ from kcheck.canon.families import draws
 from kcheck.canon.real import Reals
 from kcheck.launch import DTYPE_BYTES, FLOATS, Launch, Scalar, Tensor, TensorMap
 from kcheck.outputs import separation
+from kcheck.preconditions import admissible, kept
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.execution import Execution, Refused, execute
 from kcheck.semantics.machine import BudgetError
+from kcheck.semantics.plan import Plan, plan_of
 from kcheck.semantics.slow import (
     Enclosure,
     Exact,
@@ -67,12 +70,19 @@ class Subject:
         expanded = bool(self.kernel.identified[1])
         return (Exact,) * rational + (Enclosure,) + (Rounded,) * expanded
 
+    @cached_property
+    def plan(self) -> Plan:
+        """What of it hangs on the schedule."""
+        return plan_of(self.kernel)
+
 
 def unknown_shapes(*sides: Subject) -> dict[str, tuple[int, ...]]:
     """Float inputs without `values:` and symbolic scalars: name -> shape; flat if not dense."""
     shapes: dict[str, tuple[int, ...]] = {}
     for side in sides:
         for param in side.launch.params:
+            if side.launch.sharing(param.name)[0] != param.name:
+                continue  # its contents are another's
             if isinstance(param, Tensor) and param.role != "out" and param.values is None:
                 dense = param.strides is None
                 shapes[param.name] = param.shape if dense else (param.elements,)
@@ -109,7 +119,10 @@ def find_witness(
         for param in side.launch.params
         if not isinstance(param, TensorMap) and param.dtype in NARROW
     }
-    tries = list(draws(sizes, seed, sizes.keys() - narrow))
+    tries = [
+        (family, kept(inputs, reference.launch, subject.launch))
+        for family, inputs in draws(sizes, seed, sizes.keys() - narrow)
+    ]
     rounded: tuple[str, dict[str, Any]] | None = None
     fruitless = 0
     for number, (family, inputs) in enumerate(tries):
@@ -129,8 +142,23 @@ def find_witness(
     return None if found is None else replace(found, by_rounding=True)
 
 
-def _run(side: Subject, domain: Any, reals: Any, ctas: list[int] | None) -> Execution:
-    return execute(side.kernel, side.launch, domain, ctas=ctas, reals=reals)
+def with_integers(launch: Launch, inputs: Mapping[str, Any]) -> Launch:
+    """The launch with the integers among these inputs as `values:`: an index must be a number."""
+    params = [*launch.params]
+    for i, param in enumerate(params):
+        if isinstance(param, Tensor) and param.dtype not in FLOATS and param.name in inputs:
+            numbers = np.rint(inputs[param.name]).astype(np.int64)
+            params[i] = replace(param, values=numbers, strides=None, shape=numbers.shape)
+        elif isinstance(param, Scalar) and param.dtype not in FLOATS and param.name in inputs:
+            params[i] = replace(param, value=int(inputs[param.name][0]))
+    return replace(launch, params=tuple(params))
+
+
+def _run(
+    side: Subject, domain: Any, reals: Any, ctas: list[int] | None, inputs: dict[str, Any]
+) -> Execution:
+    launch = with_integers(side.launch, inputs)
+    return execute(side.kernel, launch, domain, ctas=ctas, reals=reals)
 
 
 def _try(
@@ -148,7 +176,7 @@ def _try(
     domain = EnclosureDomain(inputs, widen)
     reals: Reals[Any] = Reals(domain)
     try:
-        a, b = (_run(side, domain, reals, ctas) for side in (reference, subject))
+        a, b = (_run(side, domain, reals, ctas, inputs) for side in (reference, subject))
     except (Refused, BudgetError):
         return False, None
     apart = False
@@ -172,7 +200,8 @@ def writers(
 ) -> dict[int, tuple[int, tuple[int, int, int]]]:
     """The CTAs that write an element, each with the instruction and thread that did it last."""
     domain = EnclosureDomain(inputs)
-    run = execute(side.kernel, side.launch, domain, ctas=ctas, watch=element)
+    launch = with_integers(side.launch, inputs)
+    run = execute(side.kernel, launch, domain, ctas=ctas, watch=element)
     return run.memories[element[0]].writers
 
 
@@ -184,6 +213,8 @@ def confirm(
     ctas: list[int] | None,
 ) -> tuple[tuple[float, float], tuple[float, float]] | None:
     """Both values (bounds) by the slow evaluator if they differ for certain, else None."""
+    if not admissible(inputs, reference.launch, subject.launch):
+        return None  # no input of the user's
     sides = (reference, subject)
     for numbers in (Exact, Enclosure, Rounded):
         some, every = (test(numbers in s.numbers for s in sides) for test in (any, all))
@@ -241,17 +272,39 @@ def slow_run(
     *,
     races: bool = False,
 ) -> SlowResult:
-    """The slow evaluator on these inputs; integer buffers take theirs from the launch."""
+    """What the slow evaluator leaves."""
+    return slow_machine(side, inputs, numbers, ctas, races=races).run()
+
+
+def together(side: Subject, ctas: list[int]) -> list[int]:
+    """The CTAs that have to run for these: all of the grid where they wait for one another."""
+    return list(range(side.launch.ctas)) if side.plan.grid else ctas
+
+
+def slow_machine(
+    side: Subject,
+    inputs: dict[str, Any],
+    numbers: Any,
+    ctas: list[int],
+    *,
+    races: bool = False,
+) -> SlowMachine:
+    """The slow evaluator on these inputs, of these CTAs and those that have to run with them.
+
+    Integer buffers take their inputs from the launch.
+    """
+    ctas = together(side, ctas)
     mine = {p.name for p in side.launch.params}
     given = {name: values.tolist() for name, values in inputs.items() if name in mine}
     for name in list(given):
         tensor = side.launch.buffers.get(name)
         if tensor is not None and tensor.dtype not in FLOATS:
             given[name] = [int(v) for v in given[name]]
-    return SlowMachine(side.kernel, side.launch, given, numbers, ctas=ctas, races=races).run()
+    return SlowMachine(side.kernel, side.launch, given, numbers, ctas=ctas, races=races)
 
 
 def renamed(launch: Launch, names: dict[str, str]) -> Launch:
     """The launch with parameters renamed."""
     params = tuple(replace(p, name=names.get(p.name, p.name)) for p in launch.params)
-    return replace(launch, params=params)
+    alias = tuple(tuple(names.get(name, name) for name in group) for group in launch.alias)
+    return replace(launch, params=params, alias=alias)

@@ -39,6 +39,6 @@ def compared(reference: str, subject: str, params: Sequence[Param], **more: Any)
     return equivalent(*kernels, launch=launch, safety=False, seed=1, **more)
 
 
-def floats(reference: str, subject: str) -> Verdict:
-    """The verdict on two bodies of `on_floats`."""
-    return compared(on_floats(reference), on_floats(subject), FLOATS)
+def floats(reference: str, subject: str, **more: Any) -> Verdict:
+    """The verdict on two bodies of `on_floats`; see `compared`."""
+    return compared(on_floats(reference), on_floats(subject), FLOATS, **more)

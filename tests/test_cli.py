@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import kcheck.check
+import kcheck.running
 from kcheck.cli import load_arrays, main, parse_map, printable
 from kcheck.launch import LaunchError
 from kcheck.ptx_frontend.errors import PtxError
@@ -70,6 +71,8 @@ def ptx(tmp_path: Path) -> str:
 def test_options_reach_the_check(fake: Fake, ptx: str, tmp_path: Path) -> None:
     options = f"--launch {ptx} --subject-launch {ptx} --kernel k --subject-kernel s --cta 3"
     options += f" --map A=x,B=y --map C=z --seed 7 --no-safety --witness-dir {tmp_path}"
+    options += " --engine field --time-limit 2.5 --memory-limit 900"
+    options += " --mask-literal -1e30 --mask-literal -10000"
     assert main(["equiv", ptx, ptx, *options.split()]) == 0
     path = Path(ptx)
     assert callable(fake.arguments.pop("progress"))
@@ -83,10 +86,13 @@ def test_options_reach_the_check(fake: Fake, ptx: str, tmp_path: Path) -> None:
         "cta": 3,
         "mapping": {"A": "x", "B": "y", "C": "z"},
         "seed": 7,
-        "engine": "auto",
         "literal_constants": False,
         "safety": False,
         "strict": False,
+        "engine": "field",
+        "time_limit": 2.5,
+        "memory_limit": 900,
+        "mask_literals": (-1e30, -1e4),
         "witness_dir": tmp_path,
     }
 
@@ -245,15 +251,15 @@ def test_help_imports_nothing_dear() -> None:
 def test_run(monkeypatch: pytest.MonkeyPatch, ptx: str, tmp_path: Path, capsys: Capture) -> None:
     given: dict[str, Any] = {}
 
-    def execute(kernel: Path, **options: Any) -> kcheck.check.RunResult:
+    def execute(kernel: Path, **options: Any) -> kcheck.running.RunResult:
         given.update(options, kernel=kernel)
-        return kcheck.check.RunResult(
+        return kcheck.running.RunResult(
             outputs={"C": np.array([1.0, 3.0], np.float32)},
             statistics={"instructions": 12},
             findings=given["findings"],
         )
 
-    monkeypatch.setattr(kcheck.check, "run", execute)
+    monkeypatch.setattr(kcheck.running, "run", execute)
     np.savez(tmp_path / "in.npz", A=np.arange(3))
     out = tmp_path / "out.npz"
     given["findings"] = ()

@@ -13,11 +13,11 @@ import pytest
 
 import kcheck
 from kcheck.canon.ieee.engine import Ieee
-from kcheck.check import run
 from kcheck.cli import main
 from kcheck.evaluate_formats import architecture, errors, run_formats
 from kcheck.launch import Launch, Param, Scalar, Tensor
 from kcheck.loading import load_kernel, load_one
+from kcheck.running import run
 from kcheck.verdict import UsageError
 from kcheck.witness import Subject
 from tests.canon.ieee import model

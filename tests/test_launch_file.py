@@ -14,7 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kcheck.launch import DTYPE_BYTES, FLOATS, Launch, LaunchError, Scalar, Tensor, TensorMap
+from kcheck.launch import (
+    ANYTHING,
+    DTYPE_BYTES,
+    FLOATS,
+    Launch,
+    LaunchError,
+    Promise,
+    Scalar,
+    Tensor,
+    TensorMap,
+)
 from kcheck.launch_file import dump_launch, find_launch, load_launch, parse_launch
 
 GOOD = """\
@@ -144,6 +154,28 @@ BAD = [
     ("1e-06", ".nan", ":9: params[3].value: found `.nan`; expected a number"),
     ("1e-06", "1e39", ":9: params[3].value: found 1e+39; expected a number that f32 can hold"),
     ("1e-06", "1e999", ":9: params[3].value: found `1e999`; expected a number"),
+    ("role: in}", "role: in, range: [1]}", ":6: params[0].range: found 1 numbers, [1.0]"),
+    ("role: in}", "role: in, range: [2, 1]}", ":6: params[0].range: found 2 numbers, [2.0, 1.0]"),
+    ("role: in}", "role: in, range: 1}", ":6: params[0].range: found `1`; expected a list"),
+    ("role: in}", "role: in, range: [.inf, .inf]}", ":6: params[0].range: found [inf, inf]"),
+    ("role: in}", "role: in, positive: 1}", ":6: params[0].positive: found `1`; expected true"),
+    ("role: in}", "role: in, nonzero: false}", ":6: params[0].nonzero: found `false`"),
+    (
+        "role: in}",
+        "role: in, range: [-1, 0], positive: true}",
+        ":6: params[0].positive: found that no number is left",
+    ),
+    ("role: in}", "role: in, divisible: 2}", ":6: params[0].divisible: found an unknown key"),
+    ("init: zero", "nonzero: true", ":7: params[1].nonzero: found role out"),
+    ("value: 42", "value: 42, divisible: 4", ":8: params[2].divisible: found 42 among the known"),
+    ("value: 42", "value: 42, divisible: 0", ":8: params[2].divisible: found `0`"),
+    ("1e-06", "1e-06, range: [1, 2]", ":9: params[3].range: found 1e-06 among the known values"),
+    ("1e-06", "1e-06, divisible: 2", ":9: params[3].divisible: found dtype f32"),
+    ("1024", "1024\nalias: [A, D]", ":5: alias[1]: found `D`; expected one of A, C"),
+    ("1024", "1024\nalias: [A]", ":5: alias: found 1 names; expected two or more"),
+    ("1024", "1024\nalias: [A, C]", ":5: alias[1]: found `C`, not like `A`; expected one dtype"),
+    ("1024", "1024\nalias: [A, A]", ":5: alias[1]: found `A` again; expected each name once"),
+    ("1024", "1024\nalias: [C, C]", ":5: alias[0]: found `C` with known contents"),
     ("1024", "1024\ncluster: [3, 1, 1]", ":5: cluster: found [3, 1, 1]; expected a divisor"),
     ("1024", "1024\nexterns: [f]", ":5: externs: found a list; expected a mapping"),
 ]
@@ -266,6 +298,13 @@ SIZES = st.integers(0, 2**40)
 
 
 @st.composite
+def promises(draw: st.DrawFn) -> Promise:
+    low = draw(st.sampled_from([-np.inf, -64.0, 0.0, 0.1]))
+    high = draw(st.sampled_from([np.inf, 8.0, 16.25]))
+    return Promise(low, high, draw(st.booleans()))
+
+
+@st.composite
 def tensors(draw: st.DrawFn, name: str) -> Tensor:
     shape = tuple(draw(st.lists(SIZES, max_size=3)))
     role = draw(st.sampled_from(["in", "out", "inout"]))
@@ -280,6 +319,7 @@ def tensors(draw: st.DrawFn, name: str) -> Tensor:
         else None,
         init=draw(st.sampled_from(["undef", "zero"])) if role == "out" else "undef",
         compare=draw(st.booleans()) if role != "in" else True,
+        promise=draw(promises()) if role != "out" else ANYTHING,
     )
 
 
@@ -289,7 +329,10 @@ def scalars(draw: st.DrawFn, name: str) -> Scalar:
     value: int | float | None = draw(st.none() | st.integers(0, 127))
     if dtype in FLOATS and value is not None:
         value = draw(st.floats(-400, 400) | st.just(-np.inf))
-    return Scalar(name, dtype, value)
+    if value is not None:
+        return Scalar(name, dtype, value)
+    divisor = 1 if dtype in FLOATS else draw(st.sampled_from([1, 1, 8]))
+    return Scalar(name, dtype, value, dataclasses.replace(draw(promises()), divisible=divisor))
 
 
 @st.composite
@@ -311,7 +354,36 @@ def test_what_is_written_reads_back(launch: Launch) -> None:
     assert parse_launch(dump_launch(launch)) == launch
 
 
-@pytest.mark.parametrize("text", [GOOD, TENSORMAP, IM2COL])
+IN_PLACE = """\
+kernel: k
+grid: [1, 1, 1]
+block: [32, 1, 1]
+dynamic_shared: 0
+alias: [[A, C], [B, D, E]]
+params:
+- {name: A, dtype: f32, shape: [8], role: in, positive: true}
+- {name: B, dtype: f16, shape: [8], role: out}
+- {name: C, dtype: f32, shape: [8], role: out}
+- {name: D, dtype: f16, shape: [8], role: inout, range: [-1, 1], nonzero: true}
+- {name: E, dtype: f16, shape: [8], role: in, range: [-1, 1], nonzero: true}
+- {name: n, dtype: s32, role: scalar, value: 48, divisible: 16, positive: true}
+"""
+
+
+def test_preconditions() -> None:
+    launch = parse_launch(IN_PLACE)
+    assert launch.alias == (("A", "C"), ("B", "D", "E"))
+    assert launch.sharing("C") == ("A", "C")
+    assert launch.sharing("B") == ("D", "E", "B")  # whose contents it has comes first
+    assert launch.buffers["A"].promise == Promise(0.0, np.inf, nonzero=True)
+    assert launch.buffers["D"].promise == Promise(-1.0, 1.0, nonzero=True)
+    assert launch.params[5].promise == Promise(0.0, np.inf, True, 16)  # type: ignore[union-attr]
+    one = parse_launch(IN_PLACE.replace("[[A, C], [B, D, E]]", "[A, C]"))
+    assert one.alias == (("A", "C"),)
+    assert one.sharing("B") == ("B",)
+
+
+@pytest.mark.parametrize("text", [GOOD, TENSORMAP, IM2COL, IN_PLACE])
 def test_written_launches_read_back(text: str) -> None:
     launch = parse_launch(text)
     assert parse_launch(dump_launch(launch)) == launch

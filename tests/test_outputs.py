@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from kcheck import outputs
-from kcheck.check import ask, field_run
+from kcheck.field_runs import field_run
 from kcheck.outputs import Comparison, compare
+from kcheck.question import ask
 
 CASE = Path(__file__).parent / "data" / "cases" / "43-parallel-loop-truncated"
 

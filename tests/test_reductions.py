@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kcheck.check import equivalent, safe
-from kcheck.launch import Launch, Tensor
+from kcheck.launch import Launch, Scalar, Tensor
 from kcheck.ptx_frontend.lower import lower
 from kcheck.ptx_frontend.parser import parse_file
 from kcheck.verdict import Verdict
@@ -30,6 +30,14 @@ RACY = {
     "w_several": "race.unordered",
     "w_shuffled": "race.read-write",
 }
+# kernel for blocks of any size -> the sizes it is launched with
+ANY = {
+    "any_interleaved": (64, 96, 128, 256, 512),
+    "any_sequential": (64, 80, 128, 256, 512),
+    "any_last_synced": (64, 128, 256, 512),
+    "any_shuffled": (64, 96, 128, 256, 512),
+}
+WARP_SYNCHRONOUS = {"w_any_last": (64, 128, 256, 512)}
 TILES = ["reduce_tiles", "shuffle_tiles", "sync_tiles"]
 
 
@@ -47,7 +55,7 @@ def against_the_first(path: Path, name: str, *, safety: bool = True) -> Verdict:
 
 def test_every_kernel_is_listed() -> None:
     entries = {entry.name for path in (LADDER, GROUPS) for entry in parse_file(path).entries}
-    assert entries == {*RIGHT, *RACY, *TILES, "reduce_integers"}
+    assert entries == {*RIGHT, *RACY, *ANY, *WARP_SYNCHRONOUS, *TILES, "reduce_integers"}
 
 
 @pytest.mark.parametrize("name", RIGHT)
@@ -78,6 +86,47 @@ def test_sum_that_trusts_lockstep(name: str) -> None:
 def test_lockstep_gives_the_right_sum(name: str) -> None:
     """Nothing but the race is wrong with it."""
     assert against_the_first(LADDER, name, safety=False).verdict == "proved"
+
+
+def launch_of_any(name: str, block: int, count: int = 1000) -> Launch:
+    """`count` elements for each block: not a multiple of any block, and no power of two."""
+    params = (
+        Tensor("in", "f32", (CTAS * count,), "in"),
+        Tensor("out", "f32", (CTAS,), "out"),
+        Scalar("n", "s32", count),
+    )
+    return Launch(name, (CTAS, 1, 1), (block, 1, 1), params)
+
+
+def of_any_size(name: str, block: int, count: int = 1000) -> Verdict:
+    """Against the first of them, in blocks of 64."""
+    return equivalent(
+        LADDER, LADDER, kernel="any_interleaved", subject_kernel=name, seed=1,
+        launch=launch_of_any("any_interleaved", 64, count),
+        subject_launch=launch_of_any(name, block, count),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "block"), [(k, size) for k in ANY for size in ANY[k]])
+def test_right_sum_in_blocks_of_any_size(name: str, block: int) -> None:
+    verdict = of_any_size(name, block)
+    assert (verdict.verdict, verdict.findings, verdict.outputs) == ("proved", (), (CTAS, CTAS))
+
+
+@pytest.mark.parametrize("name", ANY)
+@pytest.mark.parametrize("count", [1, 45])
+def test_right_sum_of_fewer_elements_than_threads(name: str, count: int) -> None:
+    verdict = of_any_size(name, 64, count)
+    assert (verdict.verdict, verdict.findings, verdict.outputs) == ("proved", (), (CTAS, CTAS))
+
+
+@pytest.mark.parametrize("block", WARP_SYNCHRONOUS["w_any_last"])
+def test_sum_that_trusts_lockstep_in_blocks_of_any_size(block: int) -> None:
+    verdict = of_any_size("w_any_last", block)
+    assert (verdict.verdict, verdict.reason) == ("refuted", "race.unordered")
+    for finding in verdict.findings:
+        assert (finding.reason, finding.side) == ("race.unordered", "subject")
+        assert all("volatile.shared" in place.text for place in finding.locations)
 
 
 @pytest.mark.parametrize("name", TILES)

@@ -224,7 +224,7 @@ def test_the_claim_is_made_of_the_run_that_is_the_proof(monkeypatch: pytest.Monk
 
     monkeypatch.setattr("kcheck.check.claim", noted)
     body = "ex2.approx.f32 %f4, %f1; ex2.approx.f32 %f5, %f2; add.f32 %f3, %f4, %f5;"
-    verdict = compared(on_floats(body), on_floats(body), FLOATS, engine="field")
+    verdict = floats(body, body, engine="field")
     assert verdict.verdict == "proved"
     assert trials[0] == check.TRIALS
     assert trials[-1] == verdict.statistics["trials"] > check.TRIALS

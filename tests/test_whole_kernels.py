@@ -34,8 +34,10 @@ def assert_refuted(verdict: Verdict, reason: str, side: str, text: str, count: i
     assert (verdict.verdict, verdict.reason) == ("refuted", reason)
     finding = verdict.findings[0]
     assert (finding.reason, finding.side, finding.count) == (reason, side, count)
-    assert text in finding.locations[-1].text
-    assert finding.locations[-1].thread is not None
+    # an undefined value is followed to the load that got it
+    place = finding.locations[0 if reason.startswith("undefined.") else -1]
+    assert text in place.text
+    assert place.thread is not None
 
 
 # integers

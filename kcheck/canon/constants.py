@@ -18,6 +18,8 @@ SYMBOLIC = -1
 UNDEF, UNKNOWN, NAN, NAN_DIV, PINF, NINF = range(6)
 FINITE = 6
 ZERO, ONE = 6, 7
+# before the name of an input: the atom that is its element at an index
+GATHER = "gather "
 
 LOG2E, LN2 = known(1, {_LOG2E: 1}), known(1, {_LOG2E: -1})
 LOG2_10, LOG10_2 = known(1, {_LOG2_10: 1}), known(1, {_LOG2_10: -1})

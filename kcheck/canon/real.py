@@ -30,6 +30,7 @@ from kcheck.canon.constants import (
 from kcheck.canon.domain import Bool, Domain, V
 from kcheck.canon.folding import TAKE_A, TAKE_B, Folding
 from kcheck.canon.known import Number
+from kcheck.canon.ranged import RangedDomain
 
 Ids = NDArray[np.int32]
 
@@ -123,6 +124,10 @@ class Reals(Generic[V]):
         return Real(self.domain.where(known, self.image(c), v), c, MIXED)
 
     # views
+
+    def ends(self, a: Real[V]) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """Least and greatest value per lane, if the domain knows of ranges."""
+        return cast(Any, self.value(a)).e.ends if isinstance(self.domain, RangedDomain) else None
 
     def image(self, c: Ids) -> V:
         """The domain's value of constants; specials and symbolic lanes give 0."""

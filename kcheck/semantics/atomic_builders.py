@@ -13,12 +13,13 @@ import numpy as np
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics import integers
 from kcheck.semantics.access import Address, Place, address, resolve
+from kcheck.semantics.cas_loops import CasLoop
 from kcheck.semantics.decode import Builder, Decoder, put
+from kcheck.semantics.histories import in_turn
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.memory_builders import note_writers
 from kcheck.semantics.move_builders import type_size
-from kcheck.semantics.races import atomic_code
-from kcheck.semantics.values import FMT_BYTES, Array, Unstable, Unsupported
+from kcheck.semantics.values import FMT_BYTES, UNSIGNED, Array, Int, Unstable, Unsupported
 
 Slots = dict[str, str]
 # what an operation leaves of an old and a new number; inc and dec wrap at the operand
@@ -37,6 +38,23 @@ _UFUNC: dict[str, np.ufunc] = {
 }
 
 
+# read-modify-writes that commute with themselves
+_COMMUTE = ("add", "min", "max", "and", "or", "xor")
+
+
+def atomic_code(op: str, type_name: str, scope: str) -> int:
+    """A number for operation, type and reach; 0 for one that does not commute with itself.
+
+    Odd: it reaches other CTAs (no scope means .gpu, PTX ISA 9.7.13.5 atom).
+    """
+    if op not in _COMMUTE:
+        return 0
+    width = {"16": 0, "32": 1, "64": 2}[type_name.removesuffix("x2")[-2:]]
+    kind = {"f": 0, "b": 0}.get(type_name[0], 1) if op == "add" else 1
+    number = 1 + _COMMUTE.index(op) + len(_COMMUTE) * (width + 3 * kind)
+    return 2 * number + (scope in ("", "gpu", "sys"))
+
+
 def places(m: Machine, at: Address, size: int, code: int) -> list[Place]:
     """Where the group's lanes point; the access is noted with an atomic's `code`."""
     found = resolve(m, at, size, size, write=True)
@@ -44,6 +62,7 @@ def places(m: Machine, at: Address, size: int, code: int) -> list[Place]:
         if size < place.region.memory.granule:
             raise Unsupported("reinterpret", f"an atomic of {size} bytes in wider elements")
         note_writers(m, place, size)
+        _refuse_tail(m, place)
         if m.races is not None:
             m.races.write(place, size, code)
     return found
@@ -53,6 +72,18 @@ def unstable(m: Machine, dst: int | None) -> None:
     """The old value goes to a register, if there is one."""
     if dst is not None:
         put(m, dst, Unstable("the old value of an atomic", m.at))
+
+
+def untracked(m: Machine, place: Place, size: int) -> None:
+    """An update that leaves in a cell what no loop may wait for."""
+    if m.flags is not None and m.flags.watches(place):
+        found = m.flags.histories(place, size)
+        m.flags.write(found, [None] * len(found))
+
+
+def _refuse_tail(m: Machine, place: Place) -> None:
+    if m.tail and place.region.space == "global":
+        raise Unsupported("unstable", "the last CTA updates what it may have updated already")
 
 
 def _add(d: Decoder, instr: Instr, slots: Slots) -> Step:
@@ -76,6 +107,7 @@ def _add(d: Decoder, instr: Instr, slots: Slots) -> Step:
                 for i, half in enumerate(m.halves(x)):
                     memory.add(place.cell + i * step, 2, m.real(half, fmt), place.mask)
             else:
+                untracked(m, place, size)
                 memory.add(place.cell, size, m.real(x, fmt), place.mask)
         unstable(m, dst)
 
@@ -103,20 +135,41 @@ def _update(d: Decoder, instr: Instr, slots: Slots) -> Step:
     at, slot = address(d, target, slots["space"]), d.integer(source, size)
     dst = d.dest(dsts[0]) if dsts else None
     code, apply = atomic_code(op, t, slots["scope"]), reduction(op, t)
+    plan, kind = d.machine.plan, np.dtype(f"{'i' if integers.is_signed(t) else 'u'}{size}")
+    draws, arrives = d.at in plan.tickets, d.at in plan.arrivals
+    commutes = op if code or op in ("inc", "dec") else ""
 
     def run(m: Machine) -> None:
+        old = Int(np.zeros(m.lanes, UNSIGNED[size]))
         for place in places(m, at, size, code):
             operand = m.integer(m.regs[slot], size)
+            if m.flags is not None and draws:
+                m.flags.watch(place)
+            if m.flags is not None and m.flags.watches(place):
+                found = m.flags.histories(place, size)
+                lanes = [lane for lane, _ in found]
+                numbers = np.broadcast_to(operand.a, (m.lanes,))[lanes]
+                olds, news = in_turn(found, numbers, apply, kind)
+                m.flags.write(found, news, commutes, numbers.tolist())
+                old.a[lanes] = [held or 0 for held in olds]
+                if draws and m.tickets is not None and dst is not None:
+                    m.tickets.draw(found, dst)
             place.region.memory.update(
                 place.cell, size, operand, place.mask, apply, integers.is_signed(t)
             )
-        unstable(m, dst)
+        if dst is not None and (draws or arrives):
+            put(m, dst, old)
+        else:
+            unstable(m, dst)
 
     return run
 
 
 def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
     """Compare and swap of concrete integers, lane by lane."""
+    loop = d.machine.plan.cas.get(d.at)
+    if loop is not None:
+        return _cas_add(d, instr, slots, loop)
     ops = instr.operands
     size = type_size(slots["type"])
     at, dst = address(d, ops[1], slots["space"]), d.dest(ops[0])
@@ -124,6 +177,7 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
 
     def run(m: Machine) -> None:
         for place in places(m, at, size, 0):
+            untracked(m, place, size)
             old, new = m.integer(m.regs[expected], size), m.integer(m.regs[wanted], size)
             if old.u is not None:
                 raise Unsupported("undefined", "a comparison with an undefined value")
@@ -138,6 +192,37 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
 
             place.region.memory.update(place.cell, size, new, place.mask, swap, False)
         unstable(m, dst)
+
+    return run
+
+
+def _cas_add(d: Decoder, instr: Instr, slots: Slots, loop: CasLoop) -> Step:
+    size, operand = type_size(slots["type"]), d.real(loop.operand, loop.fmt)
+
+    def add(m: Machine, place: Place) -> None:
+        place.region.memory.add(place.cell, size, m.real(m.regs[operand], loop.fmt), place.mask)
+
+    return cas_update(d, instr, slots, loop, add)
+
+
+def cas_update(
+    d: Decoder, instr: Instr, slots: Slots, loop: CasLoop, apply: Callable[[Machine, Place], None]
+) -> Step:
+    """A CAS loop that applies an operation, done at once: the first swap of each lane succeeds."""
+    target, place_of, expected, _ = instr.operands
+    size = type_size(slots["type"])
+    at, dst = address(d, place_of, slots["space"]), d.dest(target)
+    believed = d.reg(expected)
+    code = atomic_code(loop.operation, loop.fmt, slots["scope"])
+
+    def run(m: Machine) -> None:
+        held = m.regs[believed]
+        if type(held) is not Int:
+            raise Unsupported("unstable", "a CAS loop starts from a value that is not in its cell")
+        for place in places(m, at, size, code):
+            untracked(m, place, size)
+            apply(m, place)
+        put(m, dst, held)
 
     return run
 

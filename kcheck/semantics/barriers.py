@@ -242,6 +242,11 @@ class Barriers:
                 m.races.warps_meet(done & (self.members == mask))
         return done
 
+    @property
+    def waits(self) -> Bool:
+        """The lanes that wait."""
+        return np.asarray(self.ident != NONE)
+
     def deadlock(self) -> None:
         """Nothing can run: whoever still waits waits for ever."""
         m = self.machine

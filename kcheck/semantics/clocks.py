@@ -68,9 +68,9 @@ class Clocks:
             return None
         flags = lanes.reshape(self.ctas, self.threads)
         rows = np.where(flags[:, :, None], self.known, 0).max(1)
+        rows[~self.partial] = 0
         for cta, row in pledged.items():
             rows[cta] = np.maximum(rows[cta], row)
-        rows[~self.partial] = 0
         return rows.reshape(-1)
 
     def join_warps(self, named: Bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ from kcheck.semantics.values import (
     Packed,
     Part,
     Pred,
+    Symbolic,
     Unstable,
     Unsupported,
     either,
@@ -36,6 +38,7 @@ class Conversions:
     domain: Domain[Any]
     mask: Bool | None
     notmask: Bool | None
+    everyone: Bool | None
     lanes: int
 
     def live(self, u: Bool | None) -> Bool | None:
@@ -130,7 +133,7 @@ class Conversions:
                 return x.lo, x.hi
             return self._gone(x.lo, u), self._gone(x.hi, u)
         if type(x) is Mixed:
-            pairs = [(m, self.halves(v)) for m, v in self._live_parts(x)]
+            pairs = [(m, self.halves(v)) for m, v in self.live_parts(x)]
             lo = Mixed([(m, pair[0]) for m, pair in pairs])
             hi = Mixed([(m, pair[1]) for m, pair in pairs])
             return (lo, hi) if len(pairs) > 1 else pairs[0][1]
@@ -177,6 +180,8 @@ class Conversions:
             return Unsupported(
                 "unstable", f"{x.what} depends on the schedule and is used as {wanted}"
             )
+        if type(x) is Symbolic:
+            return Unsupported("symbolic-int", f"an integer of the inputs is used as {wanted}")
         what = "half of an f64" if type(x) is Part else "a predicate"
         return Unsupported("reinterpret", f"{what} is used as {wanted}")
 
@@ -184,7 +189,7 @@ class Conversions:
         """The f64 of its two halves, or None if these are not that."""
         parts = []
         for half in (x, y):
-            live = self._live_parts(half) if type(half) is Mixed else [(None, half)]
+            live = self.live_parts(half) if type(half) is Mixed else [(None, half)]
             if len(live) != 1 or type(live[0][1]) is not Part:
                 return None
             parts.append(live[0][1])
@@ -203,7 +208,7 @@ class Conversions:
         equal = equal & self.domain.equal(self.reals.value(a), self.reals.value(b))
         return bool((equal if self.mask is None else equal | ~self.mask).all())
 
-    def _live_parts(self, x: Mixed) -> list[tuple[Bool, Any]]:
+    def live_parts(self, x: Mixed) -> list[tuple[Bool, Any]]:
         """The parts that the running group sees, each with its own lanes only."""
         out: list[tuple[Bool, Any]] = []
         seen: Bool = np.zeros(self.lanes, bool) if self.mask is None else ~self.mask
@@ -215,7 +220,7 @@ class Conversions:
         return out[::-1]
 
     def _resolve(self, x: Mixed, read: Any, where: Any) -> Any:
-        parts = self._live_parts(x)
+        parts = self.live_parts(x)
         mask, notmask = self.mask, self.notmask
         merged = read(None)
         for own, value in parts:
@@ -233,7 +238,7 @@ class Conversions:
             return function(xs)
         outer = self.mask, self.notmask
         merged = None
-        for own, value in self._live_parts(xs[at]):
+        for own, value in self.live_parts(xs[at]):
             self.mask, self.notmask = own, ~own
             try:
                 part = self.by_part([*xs[:at], value, *xs[at + 1 :]], function)
@@ -246,6 +251,8 @@ class Conversions:
 
     def merge(self, old: Any, new: Any) -> Any:
         """`new` in the lanes of the group, `old` elsewhere."""
+        if self.mask is self.everyone:
+            return new
         mask, notmask = self.mask, self.notmask
         assert mask is not None
         assert notmask is not None
@@ -274,6 +281,8 @@ class Conversions:
             return real
         if type(new) is Part:
             return Part(self._first(new.real, notmask), new.index)
+        if type(new) is Symbolic:
+            return Symbolic(new.n, new.step, new.size, new.base, either(new.u, notmask))
         assert type(new) is Mixed
         return Mixed([(m & ~notmask, v) for m, v in new.parts])
 
@@ -285,6 +294,10 @@ class Conversions:
             return self._where_real(mask, new, old) if new.fmt == old.fmt else None
         if type(new) is Pred:
             return self._where_pred(mask, new, old)
+        if type(new) is Symbolic and new.base is None and old.base is None:
+            n, step = self.reals.where(mask, new.n, old.n), math.gcd(new.step, old.step)
+            u = self._where_u(mask, new.u, old.u)
+            return Symbolic(n, step, new.size, None, u) if new.size == old.size else None
         if type(new) is Part and new.index == old.index:
             return Part(self._where_real(mask, new.real, old.real), new.index)
         if type(new) is Packed and type(new.lo) is type(old.lo) and type(new.hi) is type(old.hi):

@@ -15,7 +15,9 @@ import numpy as np
 from kcheck.semantics.values import Array, Bool
 
 if TYPE_CHECKING:
-    from kcheck.semantics.races import Access, Races
+    from kcheck.semantics.access import Place
+    from kcheck.semantics.accesses import Access
+    from kcheck.semantics.races import Races
 
 READ, WRITE = 0, 1
 
@@ -63,7 +65,7 @@ class Copies:
             if done.any():
                 copy.open = copy.open & ~done
                 copy.access.shadow.open(copy.access.cells[:, done], copy.access.kind, -1)
-                races.completed(copy.access, done)
+                self.completed(copy.access, done)
             if copy.open.any():
                 kept.append(copy)
         self.pending = kept
@@ -98,3 +100,58 @@ class Copies:
         here = (theirs.cells == cell) & copy.open
         other = int(wide[here][0])
         self.races.report_async(theirs, access, other, me, cell, int(hit.sum()))
+
+    def completed(self, access: Access, done: Bool) -> None:
+        """Copies are complete in some of their lanes: from now on the thread's own accesses."""
+        races = self.races
+        cells, lanes = access.cells[:, done], access.lanes[done]
+        now = races.access(access.shadow, access.region, cells, lanes, access.kind, 0)
+        now.at = access.at
+        races.stamp(
+            access.shadow.write if access.kind == WRITE else access.shadow.read, cells, lanes
+        )
+        if access.kind == WRITE:
+            access.shadow.note_op(cells, 0, np.ones(cells.shape, bool))
+        races.log.append(now)
+
+
+def issue_read(races: Races, place: Place, nbytes: int) -> None:
+    """A cp.async that reads from here begins."""
+    _issue(races, place, nbytes, READ)
+
+
+def issue_write(races: Races, place: Place, nbytes: int) -> None:
+    """A cp.async that writes here begins."""
+    _issue(races, place, nbytes, WRITE)
+
+
+def _issue(races: Races, place: Place, nbytes: int, kind: int) -> None:
+    shadow = races.shadow(place.region)
+    if shadow is None:
+        return
+    cells, lanes = races.cells_of(place, nbytes)
+    access = races.access(shadow, place.region, cells, lanes, kind, 0)
+    races.check(access, shadow.write[cells], WRITE, None)
+    if kind == WRITE:
+        races.check(access, shadow.read[cells], READ, None)
+    races.copies.meet(access)
+    if shadow.grid:
+        races.grid.check(access, WRITE, None)
+        if kind == WRITE:
+            races.grid.check(access, READ, None)
+        races.grid.note(access)
+    if kind == WRITE:
+        _issued_together(races, access)
+    races.copies.issue(access)
+
+
+def _issued_together(races: Races, access: Access) -> None:
+    """Lanes of one cp.async that write to one cell."""
+    order = access.cells.reshape(-1).argsort(kind="stable")
+    cells = access.cells.reshape(-1)[order]
+    lanes = np.broadcast_to(access.lanes, access.cells.shape).reshape(-1)[order]
+    twice = np.flatnonzero(cells[1:] == cells[:-1])
+    if len(twice):
+        i = int(twice[0])
+        first, second = int(lanes[i]), int(lanes[i + 1])
+        races.report_async(access, access, first, second, int(cells[i]), len(twice))

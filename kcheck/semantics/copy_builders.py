@@ -8,10 +8,10 @@ import numpy as np
 
 from kcheck.ptx_frontend.tree import Imm, Instr
 from kcheck.semantics.access import Address, address
+from kcheck.semantics.copies import issue_read, issue_write
 from kcheck.semantics.decode import Builder, Decoder, under
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.memory_builders import gather, scatter
-from kcheck.semantics.races import Races
 from kcheck.semantics.values import UNSIGNED, Int, Unsupported, either
 
 
@@ -55,10 +55,10 @@ def _copy(m: Machine, target: Address, source: Address, size: int, given: int) -
         raise Unsupported("cp.async", f"a source size of {given} bytes")
     values: list[Any] = []
     if given:
-        values = gather(m, source, unit, given // unit, size, watch=Races.issue_read)
+        values = gather(m, source, unit, given // unit, size, watch=issue_read)
     zero = Int(np.zeros(1, UNSIGNED[unit]))
     values += [zero] * ((size - given) // unit)
-    scatter(m, target, unit, size // unit, values, watch=Races.issue_write)
+    scatter(m, target, unit, size // unit, values, watch=issue_write)
 
 
 def _unit(m: Machine, source: Address) -> int:

@@ -30,6 +30,7 @@ from kcheck.ptx_frontend.tree import (
 )
 from kcheck.semantics import special
 from kcheck.semantics.codec import literal_bits
+from kcheck.semantics.gates import gate, judged
 from kcheck.semantics.machine import Block, Machine, Outcome, Program, Step
 from kcheck.semantics.pointers import keep_bits
 from kcheck.semantics.values import FMT_BYTES, UNSIGNED, Int, Pred, Unsupported
@@ -58,6 +59,8 @@ class Decoder:
         self.registers: list[Any] = []
         self.specials: list[tuple[int, str]] = []
         self._slots: dict[Any, int] = {}
+        # the instruction that is decoded
+        self.at = 0
 
     def _new(self, key: Any, value: Any) -> int:
         slot = self._slots.get(key)
@@ -156,7 +159,10 @@ def put(m: Machine, slot: int, value: Any) -> None:
 def decode(machine: Machine, builders: Mapping[str, Builder], guarded: GuardBuilder) -> Program:
     """Decode all reachable blocks. `guarded` builds what a symbolic guard does."""
     decoder = Decoder(machine, builders, guarded)
-    blocks = [_block(decoder, index) for index in range(len(machine.kernel.blocks))]
+    blocks = [_block(decoder, index) for index in range(len(machine.blocks))]
+    if machine.plan.flow is not None:
+        for index, block in enumerate(blocks):
+            block.gate = gate(decoder, index)
     return Program(blocks, decoder.registers, decoder.specials)
 
 
@@ -178,6 +184,28 @@ def step(decoder: Decoder, instr: Instr) -> Step:
     if instr.guard is None:
         return run
     return _guarded(decoder, instr.guard, run, decoder.guarded(decoder, instr, run))
+
+
+def _step_at(decoder: Decoder, at: int) -> Step:
+    decoder.at = at
+    run = step(decoder, decoder.kernel.code[at])
+    return judged(decoder, at, run) if at in decoder.machine.plan.compares else run
+
+
+def refusal(decoder: Decoder, instr: Instr) -> Unsupported | None:
+    """Why an instruction is refused wherever it is reached, or None."""
+    found = match(instr.opcode)
+    name = found.form.name if found else ""
+    if name in ("bra", "brx.idx", *_EXITS):
+        return None
+    try:
+        if name in _BARRIERS:
+            _arrival(decoder, instr, name, 0)
+        else:
+            _unguarded(decoder, instr)
+    except Unsupported as error:
+        return error
+    return None
 
 
 def _unguarded(decoder: Decoder, instr: Instr) -> Step:
@@ -232,12 +260,12 @@ def under(m: Machine, b: Any, run: Step) -> None:
 
 
 def _block(decoder: Decoder, index: int) -> Block:
-    kernel = decoder.kernel
-    block = kernel.blocks[index]
+    kernel, all_blocks = decoder.kernel, decoder.machine.blocks
+    block = all_blocks[index]
     last = kernel.code[block.end - 1]
     found = match(last.opcode)
     name = found.form.name if found else ""
-    starts = {b.start: i for i, b in enumerate(kernel.blocks)}
+    starts = {b.start: i for i, b in enumerate(all_blocks)}
     stop = block.end
     follow = starts.get(block.end, -1)
     end: End = lambda m: follow  # noqa: E731
@@ -254,7 +282,7 @@ def _block(decoder: Decoder, index: int) -> Block:
         stop, end = stop - 1, _where_guarded(decoder, last, follow, arrive)
     code = kernel.code
     needed = [at for at in range(block.start, stop) if code[at].opcode[0] != NOTHING]
-    steps = [(at, step(decoder, code[at])) for at in needed]
+    steps = [(at, _step_at(decoder, at)) for at in needed]
     here = block.end - 1
 
     def finish(m: Machine) -> Outcome:

@@ -15,10 +15,11 @@ from kcheck.ptx_frontend.kernel import Idiom, Kernel
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics.builders import BUILDERS
 from kcheck.semantics.decode import decode
+from kcheck.semantics.flags import Rewatch
 from kcheck.semantics.format_builders import TRUE_FORMATS
 from kcheck.semantics.machine import BudgetError, Fault, Machine
 from kcheck.semantics.memory import Memory
-from kcheck.semantics.races import Race
+from kcheck.semantics.race_reports import Race
 from kcheck.semantics.symbolic import guarded_symbolically
 from kcheck.semantics.values import Unsupported
 
@@ -26,6 +27,8 @@ from kcheck.semantics.values import Unsupported
 BATCH = 4096
 # Elements of buffers and CTAs of a grid that are tried at all.
 MOST_ELEMENTS, MOST_CTAS = 1 << 28, 1 << 22
+# Lanes of a grid whose CTAs wait for one another.
+MOST_TOGETHER = 1 << 18
 
 
 class Refused(Exception):
@@ -45,7 +48,8 @@ class Execution:
 
     `ctas`: numbers of the CTAs that ran. `values`: instructions times lanes. `identified`:
     literals (format, bits) that stood for other numbers than they are, by id. `idioms`: library
-    functions that ran as such.
+    functions that ran as such. `doubt`: why it does not stand for every schedule, so that nothing
+    but the defects which it shows counts.
     """
 
     kernel: Kernel
@@ -61,6 +65,7 @@ class Execution:
     same_value: dict[int, int]
     identified: dict[tuple[str, int], int]
     idioms: tuple[Idiom, ...]
+    doubt: Refused | None = None
 
     def tensor(self, name: str) -> Tensor:
         """The launch's buffer of a name."""
@@ -75,6 +80,63 @@ def _ctas(launch: Launch) -> list[int]:
     if launch.ctas > MOST_CTAS:
         raise BudgetError("time", f"the grid has {launch.ctas} CTAs")
     return list(range(launch.ctas))
+
+
+def _machine(
+    kernel: Kernel,
+    launch: Launch,
+    reals: Reals[Any],
+    races: bool,
+    identify: bool,
+    arithmetic: Arithmetic | None,
+) -> Machine:
+    try:
+        machine = Machine(
+            kernel, launch, reals, races=races, identify=identify, arithmetic=arithmetic
+        )
+        builders = BUILDERS if arithmetic is None else TRUE_FORMATS
+        machine.program = decode(machine, builders, guarded_symbolically)
+    except Unsupported as error:
+        raise Refused(error.form, error.message, kernel.code[0]) from error
+    return machine
+
+
+def _run(
+    machine: Machine, chosen: list[int], batch: int, progress: Callable[[float], None] | None
+) -> None:
+    """Execute CTAs in batches; all at once where they wait for one another."""
+    step = max(batch // machine.threads, 1)
+    if machine.plan.grid:
+        step = _together(machine, chosen)
+    for start in range(0, len(chosen), step):
+        if progress is not None:
+            progress(start / len(chosen))
+        try:
+            machine.run(np.array(chosen[start : start + step], np.int64))
+        except Unsupported as error:
+            instr = machine.kernel.code[machine.at]
+            raise Refused(error.form, error.message, instr) from error
+
+
+def _doubt(machine: Machine) -> Refused | None:
+    if machine.doubt is None:
+        return None
+    message, at = machine.doubt
+    return Refused("unstable", message, machine.kernel.code[at])
+
+
+def _together(machine: Machine, chosen: list[int]) -> int:
+    """CTAs that have to run together: all of the grid."""
+    if len(chosen) != machine.launch.ctas:
+        at = min([*machine.plan.waits, *machine.plan.tickets])
+        message = "CTAs wait for one another here: one alone can't be checked"
+        raise Refused("part-of-grid", message, machine.kernel.code[at])
+    if len(chosen) * machine.threads > MOST_TOGETHER:
+        raise BudgetError(
+            "memory",
+            f"{len(chosen)} CTAs that wait for one another have more than {MOST_TOGETHER} threads",
+        )
+    return max(len(chosen), 1)
 
 
 def execute(
@@ -104,30 +166,22 @@ def execute(
     """
     chosen = _ctas(launch) if ctas is None else ctas
     reals = Reals(domain) if reals is None else reals
-    reals.origins = {}
-    try:
-        executed, idioms = kernel.identified if arithmetic is None else (kernel, ())
-        machine = Machine(
-            executed, launch, reals, races=races, identify=identify, arithmetic=arithmetic
-        )
+    executed, idioms = kernel.identified if arithmetic is None else (kernel, ())
+    watched: set[int] = set()
+    while True:
+        reals.origins = {}
+        machine = _machine(executed, launch, reals, races, identify, arithmetic)
         if machine.races is not None:
             machine.races.strict = strict
-        builders = BUILDERS if arithmetic is None else TRUE_FORMATS
-        machine.program = decode(machine, builders, guarded_symbolically)
-    except Unsupported as error:
-        raise Refused(error.form, error.message, kernel.code[0]) from error
-    if watch is not None:
-        region = machine.regions.items[machine.regions.tensors[watch[0]]]
-        region.memory.watched = watch[1]
-    step = max(batch // machine.threads, 1)
-    for start in range(0, len(chosen), step):
-        if progress is not None:
-            progress(start / len(chosen))
+        machine.watched = watched
+        if watch is not None:
+            region = machine.regions.items[machine.regions.tensors[watch[0]]]
+            region.memory.watched = watch[1]
         try:
-            machine.run(np.array(chosen[start : start + step], np.int64))
-        except Unsupported as error:
-            instr = kernel.code[machine.at]
-            raise Refused(error.form, error.message, instr) from error
+            _run(machine, chosen, batch, progress)
+            break
+        except Rewatch as again:  # only now it is known that a buffer holds flags
+            watched = {*watched, again.region}
     items = machine.regions.items
     return Execution(
         kernel,
@@ -139,8 +193,9 @@ def execute(
         machine.executed,
         machine.values,
         machine.reals.origins,
-        [] if machine.races is None else list(machine.races.found.values()),
-        {} if machine.races is None else machine.races.same_value,
+        [] if machine.races is None or not races else list(machine.races.found.values()),
+        {} if machine.races is None or not races else machine.races.same_value,
         machine.codec.identified,
         idioms,
+        _doubt(machine),
     )

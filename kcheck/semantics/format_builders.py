@@ -11,10 +11,18 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from kcheck.canon.domain import Arithmetic, NoRule
+from kcheck.ptx_frontend.forms import match
 from kcheck.ptx_frontend.tree import Instr, Pair
 from kcheck.semantics import integers
-from kcheck.semantics.access import address
-from kcheck.semantics.atomic_builders import ATOMIC_BUILDERS, places, unstable
+from kcheck.semantics.access import Place, address
+from kcheck.semantics.atomic_builders import (
+    ATOMIC_BUILDERS,
+    atomic_code,
+    cas_update,
+    places,
+    unstable,
+    untracked,
+)
 from kcheck.semantics.collective_builders import COLLECTIVE_BUILDERS
 from kcheck.semantics.copy_builders import COPY_BUILDERS
 from kcheck.semantics.decode import Builder, Decoder, put
@@ -29,7 +37,6 @@ from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.memory_builders import MEMORY_BUILDERS
 from kcheck.semantics.move_builders import MOVE_BUILDERS, choose, select, type_size
 from kcheck.semantics.predicates import as_number
-from kcheck.semantics.races import atomic_code
 from kcheck.semantics.sync_builders import SYNC_BUILDERS
 from kcheck.semantics.units import undefined
 from kcheck.semantics.values import FMT_BYTES, Array, Int, Pred, Unsupported, either
@@ -236,12 +243,29 @@ def _atomic_add(d: Decoder, instr: Instr, slots: Slots) -> Step:
 
     def run(m: Machine) -> None:
         for place in places(m, at, size, code):
+            untracked(m, place, size)
             operand = m.integer(m.regs[slot], size)
             apply = flush if fmt == "f32" and place.region.space == "global" else keep
             place.region.memory.update(place.cell, size, operand, place.mask, apply, False)
         unstable(m, dst)
 
     return run
+
+
+def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
+    loop = d.machine.plan.cas.get(d.at)
+    if loop is None:
+        return ATOMIC_BUILDERS["atom.cas"](d, instr, slots)
+    found = match(loop.core.opcode)
+    assert found is not None
+    size, operand = FMT_BYTES[loop.fmt], d.integer(loop.operand, FMT_BYTES[loop.fmt])
+    apply = in_turn(_rule(d, loop.core, loop.operation, loop.fmt, found.slots))
+
+    def add(m: Machine, place: Place) -> None:
+        number = m.integer(m.regs[operand], size)
+        place.region.memory.update(place.cell, size, number, place.mask, apply, False)
+
+    return cas_update(d, instr, slots, loop, add)
 
 
 _OPERATIONS = (
@@ -251,7 +275,7 @@ _OPERATIONS = (
 _HALF = ("add", "sub", "mul", "fma", "ex2", "tanh", "neg", "abs", "min", "max")
 # forms of mixed groups that leave bits as they are, or compute with integers
 _SHARED = {
-    **{name: ATOMIC_BUILDERS[name] for name in ("atom.op", "red.op", "atom.exch", "atom.cas")},
+    **{name: ATOMIC_BUILDERS[name] for name in ("atom.op", "red.op", "atom.exch")},
     **{name: WARP_BUILDERS[name] for name in ("shfl", "vote", "vote.ballot", "ldmatrix")},
 }
 
@@ -285,6 +309,7 @@ TRUE_FORMATS: dict[str, Builder] = {
     "cvt.float.int": _cvt,
     "cvt.half2": _cvt_half2,
     "atom.add": _atomic_add,
+    "atom.cas": _cas,
     "red.add": _atomic_add,
     "mma": mma,
 }

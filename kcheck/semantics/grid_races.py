@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kcheck.semantics.accesses import by_cell, pairs_of
 from kcheck.semantics.regions import Region
-from kcheck.semantics.shadow import MANY_CTAS, NO_CTA, Shadow, event, parts
+from kcheck.semantics.shadow import NO_CTA, Shadow, event, parts
 from kcheck.semantics.values import Array, Bool
 
 if TYPE_CHECKING:
-    from kcheck.semantics.races import Access, Races
+    from kcheck.semantics.accesses import Access
+    from kcheck.semantics.races import Races
 
 READ, WRITE = 0, 1
 
@@ -21,6 +23,8 @@ class GridRaces:
 
     def __init__(self, races: Races) -> None:
         self.races = races
+        # all accesses, by shadow, where CTAs wait for one another
+        self.log: dict[int, list[Access]] = {}
 
     def check(self, access: Access, against: int, exempt: Array | None) -> None:
         """Compare with all accesses of kind `against` by other CTAs so far."""
@@ -32,10 +36,58 @@ class GridRaces:
             bad &= ~exempt
         if not bad.any():
             return
-        known = shadow.of_another(against, cells, mine)
+        if races.orders is not None:
+            self._search(access, bad, against)
+            return
+        known = shadow.of_another(against, cells, mine, access.op)
+        if not (bad & (known > 0)).any():  # of many operations not all are kept
+            known = shadow.of_another(against, cells, mine)
         i = int((bad & (known > 0)).argmax())
         other, at, thread = parts(int(known.reshape(-1)[i]))
         self._report("race.global", at, (thread, other), access, i, int(bad.sum()))
+
+    def _search(self, access: Access, bad: Bool, against: int) -> None:
+        """Find the pairs in the log, where some CTAs are ordered by more than the grid's end.
+
+        Those within a CTA as well: the stamps of these cells tell of another CTA.
+        """
+        races, m = self.races, self.races.machine
+        assert races.orders is not None
+        assert m.tickets is not None
+        cells, lanes = by_cell(access, bad)
+        flag = races.is_flag(access.region)
+        for earlier in reversed(self.log.get(id(access.shadow), ())):
+            covers = earlier.kind == WRITE and not earlier.op and not flag
+            sides = (True, False) if earlier.kind == against else ()
+            wanted = [near for near in sides if not self._exempt(earlier, access, near)]
+            if not (covers or wanted):
+                continue
+            cell, me, other = pairs_of(earlier, cells, lanes)
+            if not len(me):
+                continue
+            known = races.orders.known(me, other, earlier.times(other))
+            for near in wanted:
+                apart = (races.serial[me] != races.serial[other]) != near
+                unordered = (me != other) & apart & ~known
+                if earlier.tail and access.tail:
+                    unordered &= ~m.tickets.same_tail(me, other) | near
+                if unordered.any():
+                    i, count = int(unordered.argmax()), int(unordered.sum())
+                    who = races.who(int(other[i])), races.who(int(me[i]))
+                    reason = races.reason_of(earlier, access) if near else "race.global"
+                    at = earlier.at, access.at
+                    races.report(reason, *at, *who, access.region, int(cell[i]), count)
+            if covers and known.all():  # and knows of what came before
+                keep = ~np.isin(cells, cell)
+                cells, lanes = cells[keep], lanes[keep]
+                if not len(cells):
+                    return
+
+    def _exempt(self, earlier: Access, access: Access, near: bool) -> bool:
+        """May both come in any order? `near`: within a CTA."""
+        same = access.op and access.op >> 1 == earlier.op >> 1
+        reaches = near or (earlier.op & access.op & 1)
+        return bool(same and reaches) or self.races.exempt(earlier, access, near)
 
     def _report(
         self, reason: str, at: int, who: tuple[int, int] | None, access: Access, i: int, count: int
@@ -43,17 +95,20 @@ class GridRaces:
         """The `i`th of the access's cells is in a race with instruction `at`."""
         cell = int(access.cells.reshape(-1)[i])
         me = self.races.who(int(np.broadcast_to(access.lanes, access.cells.shape).reshape(-1)[i]))
-        self.races.report(reason, at, access.at, who or me, me, access, cell, count)
+        self.races.report(reason, at, access.at, who or me, me, access.region, cell, count)
 
     def short_scope(self, access: Access) -> None:
         """CTAs of this batch that update one cell together, in a scope that covers only one."""
-        bad = access.shadow.owners[WRITE][access.cells] == MANY_CTAS
+        cells, races = access.cells.reshape(-1), self.races
+        lanes = np.broadcast_to(access.lanes, access.cells.shape).reshape(-1)
+        order = np.lexsort((lanes, cells))
+        cells, lanes = cells[order], lanes[order]
+        bad = (cells[1:] == cells[:-1]) & (races.serial[lanes[1:]] != races.serial[lanes[:-1]])
         if bad.any():
-            cell = access.cells[bad][0]
-            lanes = np.broadcast_to(access.lanes, access.cells.shape)[access.cells == cell]
-            races, count = self.races, int(bad.sum())
-            who = races.who(int(lanes[0])), races.who(int(lanes[-1]))
-            races.report("race.global", access.at, access.at, *who, access, int(cell), count)
+            i, region = int(bad.argmax()), access.region
+            who = races.who(int(lanes[i])), races.who(int(lanes[i + 1]))
+            count = int(bad.sum())
+            races.report("race.global", access.at, access.at, *who, region, int(cells[i]), count)
 
     def _event(self, access: Access) -> Array:
         races, lanes = self.races, access.lanes
@@ -63,6 +118,12 @@ class GridRaces:
     def note(self, access: Access) -> None:
         """Remember an access for the CTAs to come."""
         access.shadow.note_grid(access.cells, self._event(access), access.kind, access.op)
+        if self.races.orders is not None:
+            self.log.setdefault(id(access.shadow), []).append(access)
+            if access.tail and access.kind == READ:
+                tickets = self.races.machine.tickets
+                assert tickets is not None
+                tickets.load(access)
 
     # ld.global.nc
 

@@ -14,6 +14,7 @@ from kcheck.semantics.integer_specs import SPECS, Slots, Spec, of_type, product
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.pointers import comparable, derived, keep_bits
 from kcheck.semantics.predicates import as_number, combine, negate
+from kcheck.semantics.symbolic_integers import compared, converted, with_symbolic
 from kcheck.semantics.tricks import TRICKS, resized
 from kcheck.semantics.values import (
     UNSIGNED,
@@ -107,6 +108,7 @@ def _elementwise_builder(name: str) -> Builder:
         spec = make(slots)
         # a signed shift copies the sign bit: no trick
         trick = None if slots.get("type", "").startswith("s") else TRICKS.get(name)
+        trick = with_symbolic(name, slots, trick)
         sources = [d.integer(op, w) for op, w in zip(instr.operands[1:], spec[0], strict=True)]
         return elementwise(d.dest(instr.operands[0]), sources, spec, trick)
 
@@ -212,6 +214,11 @@ def _setp(d: Decoder, instr: Instr, slots: Slots) -> Step:
 
     def run(m: Machine) -> None:
         x, y = m.regs[a], m.regs[b]
+        if type(x) is not Int or type(y) is not Int:
+            symbolic = compared(m, slots["cmp"], t, x, y)
+            if symbolic is not None:
+                write(m, symbolic)
+                return
         if type(x) is not Int or x.u is not None or x.a.itemsize != w:
             x = m.integer(x, w)
         if type(y) is not Int or y.u is not None or y.a.itemsize != w:
@@ -304,6 +311,9 @@ def _cvt(d: Decoder, instr: Instr, slots: Slots) -> Step:
     signed = ops.is_signed(source) or sat
 
     def trick(m: Machine, xs: list[Any]) -> Any:
+        symbolic = converted(m, xs[0], source, target)
+        if symbolic is not None:
+            return symbolic
         return None if signed and sizes[0] < sizes[1] else resized(m, xs[0], *sizes)
 
     return elementwise(dst, [a], spec, trick if sizes[1] == register and not sat else None)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kcheck import limits
 from kcheck.canon.domain import Arithmetic
 from kcheck.canon.real import Reals
 from kcheck.launch import Launch, unflatten
@@ -21,9 +22,12 @@ from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.barriers import Barriers
 from kcheck.semantics.codec import Codec
 from kcheck.semantics.convert import Conversions
+from kcheck.semantics.flags import Flags
+from kcheck.semantics.plan import plan_of
 from kcheck.semantics.races import Races
 from kcheck.semantics.regions import Regions
 from kcheck.semantics.special import special
+from kcheck.semantics.tickets import Tickets
 from kcheck.semantics.values import Bool
 
 WARP = 32
@@ -66,6 +70,8 @@ class Block:
 
     steps: list[tuple[int, Step]]
     end: Callable[[Machine], Outcome]
+    # says which lanes of a group that comes to the block may go on now
+    gate: Callable[[Machine, Bool], Bool] | None = None
 
 
 @dataclass
@@ -107,10 +113,24 @@ class Machine(Conversions):
         self.conditional = False
         self.mask: Bool | None = None
         self.notmask: Bool | None = None
+        # the mask, if it is all lanes that live: the registers of the others don't matter
+        self.everyone: Bool | None = None
         # threads of a CTA, padded to whole warps; the padding never lives
         self.threads: int = (launch.threads + WARP - 1) // WARP * WARP
         self.program = Program([], [])
-        self.races = Races(self) if races else None
+        self.plan = plan_of(kernel)
+        self.blocks = self.plan.blocks(kernel)
+        # who waits for whom through memory hangs on who knows of what: the monitor keeps that
+        self.races = Races(self) if races or self.plan.grid else None
+        self.flags: Flags | None = None
+        self.tickets: Tickets | None = None
+        self.watched: set[int] = set()
+        # why this schedule does not stand for all, and the instruction
+        self.doubt: tuple[str, int] | None = None
+        # the CTAs run on as if each had drawn the last ticket
+        self.tail = False
+        # lanes that came to an instruction that a loop waits by
+        self.came: dict[int, Bool] = {}
         self.lanes = 0
         self.lane: NDArray[np.int64] = np.zeros(0, np.int64)
 
@@ -132,10 +152,14 @@ class Machine(Conversions):
             self.regs[slot] = special(self, name)
         alive = self.lane % self.threads < self.launch.threads
         self.alive = alive
+        self.came = {}
         self.ready: dict[int, Bool] = {0: alive.copy()}
         self.barriers = Barriers(self)
         if self.races is not None:
             self.races.begin()
+            if self.races.orders is not None:
+                self.flags = Flags(self, self.races.orders, self.watched)
+                self.tickets = Tickets(self, self.flags)
         before = self.executed
         with np.errstate(all="ignore"):
             self._schedule()
@@ -146,9 +170,20 @@ class Machine(Conversions):
             while self.ready:
                 block = min(self.ready)
                 self._execute(block, self.ready.pop(block))
-            if not self.barriers.release():
+            if not self.barriers.release() and not self._wake():
                 break
-        self.barriers.deadlock()
+        if self.flags is not None and self.flags.stalled:
+            self.flags.deadlock()
+        else:
+            self.barriers.deadlock()
+        if self.tickets is not None:
+            self.tickets.finish()
+
+    def _wake(self) -> bool:
+        """Nothing can run: send on who waits for another CTA; False if nobody can go on."""
+        if self.flags is None or self.tickets is None:
+            return False
+        return self.flags.wake() or self.tickets.release()
 
     def enter(self, mask: Bool | None) -> None:
         """Make a mask the running group's."""
@@ -156,12 +191,20 @@ class Machine(Conversions):
             mask = None
         self.mask = mask
         self.notmask = None if mask is None else ~mask
+        whole = self.notmask is not None and not (self.alive & self.notmask).any()
+        self.everyone = mask if whole else None
 
     def _execute(self, index: int, mask: Bool) -> None:
         self.enter(mask)
         blocks = self.program.blocks
         while True:
             block = blocks[index]
+            limits.check()
+            if block.gate is not None:
+                mask = block.gate(self, self.group())
+                if not mask.any():
+                    return
+                self.enter(mask)
             self.executed += len(block.steps) + 1
             if self.executed > self.budget:
                 raise BudgetError("time", f"more than {self.budget} instructions were executed")
@@ -194,6 +237,10 @@ class Machine(Conversions):
         if self.races is not None:
             self.races.exited(lanes)
         self.alive = self.alive & ~lanes
+
+    def note_doubt(self, message: str, at: int) -> None:
+        """What is seen from now on need not be so in every schedule: only defects count."""
+        self.doubt = self.doubt or (message, at)
 
     # faults
 

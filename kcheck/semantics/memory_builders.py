@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kcheck.canon.real import Real
-from kcheck.launch import Scalar, Tensor
+from kcheck.launch import ANYTHING, DTYPE_BYTES, Scalar, Tensor
 from kcheck.ptx_frontend.tree import Flt, Instr, Mem, Operand, Sink, Sym, Vec
 from kcheck.semantics import integers
 from kcheck.semantics.access import Address, Place, address, resolve
@@ -17,13 +17,17 @@ from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.move_builders import choose, type_size
 from kcheck.semantics.races import Races
 from kcheck.semantics.same_value import same_instruction
+from kcheck.semantics.strength import fence_of
+from kcheck.semantics.symbolic_integers import address_of, converted, gathered, stored
 from kcheck.semantics.units import undefined
 from kcheck.semantics.values import (
     FMT_BYTES,
     UNSIGNED,
     Bool,
     Int,
+    Mixed,
     Packed,
+    Symbolic,
     Unstable,
     Unsupported,
 )
@@ -44,6 +48,9 @@ def _extend(m: Machine, x: Any, t: str, register: int) -> Any:
     size = type_size(t)
     if register <= size:
         return x
+    number = converted(m, x, t if t[0] in "su" else f"u{8 * size}", f"s{8 * register}")
+    if number is not None:
+        return number
     if type(x) is Real and size == 2 and register == 4:
         return Packed(x, Int(np.zeros(1, np.uint16)))
     whole = m.integer(x, size)
@@ -65,11 +72,38 @@ def _ld(d: Decoder, instr: Instr, slots: Slots) -> Step:
     at = address(d, source, space)
     size, count = type_size(t), len(items)
     watch = Races.read_nc if "nc" in instr.opcode else Races.read
+    plan = d.machine.plan
+    if d.at in plan.waits or d.at in plan.seeds:
+        return _special_ld(d, t, at, dsts, registers)
 
     def run(m: Machine) -> None:
         values = gather(m, at, size, count, watch=watch)
         for dst, x, register in zip(dsts, values, registers, strict=True):
             put(m, dst, _extend(m, x, t, register or size))
+
+    return run
+
+
+def _special_ld(
+    d: Decoder, t: str, at: Address, dsts: list[int], registers: list[int | None]
+) -> Step:
+    """The load of a wait loop, or the one before a CAS loop, whose value means nothing."""
+    size, seed = type_size(t), d.at in d.machine.plan.seeds
+    if len(dsts) != 1 or size not in (4, 8):
+        raise Unsupported("spin", "a loop waits for several values, or for a narrow one")
+
+    def run(m: Machine) -> None:
+        value = Int(np.zeros(1, UNSIGNED[size]))
+        for place in resolve(m, at, size, size, write=False):
+            if seed:
+                continue
+            assert m.flags is not None
+            assert m.races is not None
+            m.flags.watch(place)
+            m.races.wait(place, size)
+            mask = m.group() if place.mask is None else place.mask
+            value = choose(m, mask, m.flags.load(place, size), value, size)
+        put(m, dsts[0], _extend(m, value, t, registers[0] or size))
 
     return run
 
@@ -88,6 +122,10 @@ def gather(
     `align`: of the address in bytes; by default the bytes of the access. `watch`: what tells the
     monitor of races (None: nothing).
     """
+    if type(m.regs[at.slot]) is not Int:
+        symbolic = address_of(m, at)
+        if symbolic is not None:
+            return gathered(m, symbolic, at, size, count)
     places = resolve(m, at, size * count, align or size * count, write=False)
     if m.races is not None and watch is not None:
         for place in places:
@@ -148,9 +186,11 @@ def _scalar(d: Decoder, param: Scalar, offset: int, size: int, count: int) -> li
         given = m.arithmetic.input(param.name, 1, fmt) if param.value is None else None
         return [Int(m.arithmetic.patterns([param.value], fmt) if given is None else given)]
     if param.value is None:
+        real = m.reals.symbolic(m.domain.input(param.name, 1))
+        if not fmt and DTYPE_BYTES[param.dtype] == size and param.promise != ANYTHING:
+            return [Symbolic(real, param.promise.divisible, size, None, None)]
         if FMT_BYTES.get(fmt) != size:
             raise Unsupported("symbolic-int", f"scalar {param.name} has no value")
-        real = m.reals.symbolic(m.domain.input(param.name, 1))
         real.fmt = fmt
         return [real]
     if fmt:
@@ -185,7 +225,9 @@ def narrowed(m: Machine, x: Any, size: int) -> Any:
         return m.integer(x, size)
     if type(x) is Packed and size == 2:
         return m.halves(x)[0]
-    return x
+    if type(x) is Mixed and any(type(v) is Symbolic for _, v in x.parts):
+        return Mixed([(part, narrowed(m, v, size)) for part, v in x.parts])
+    return stored(m, x, size) if type(x) is Symbolic else x
 
 
 def _st(d: Decoder, instr: Instr, slots: Slots) -> Step:
@@ -225,7 +267,25 @@ def scatter(
             clash = watch(m.races, place, size * count)
             if clash is not None:
                 same_instruction(m, place, size, values, clash)
+            if m.tail and m.tickets is not None and place.region.space == "global":
+                m.tickets.store(place, size, values, *m.races.cells_of(place, size * count))
+        if m.flags is not None and m.flags.watches(place):
+            flag_store(m, place, size, values)
         memory.save(place.cell, size, values, place.mask)
+
+
+def flag_store(m: Machine, place: Place, size: int, values: list[Any]) -> None:
+    """A store into a region that holds flags; before the memory is written."""
+    assert m.flags is not None
+    if len(values) != 1:
+        raise Unsupported("unstable", "several values are stored at once among flags")
+    found = m.flags.histories(place, size)
+    numbers: list[int | None] = [None] * len(found)
+    if type(values[0]) is Int and values[0].p is None:
+        a = np.broadcast_to(values[0].a, (m.lanes,))
+        u = np.broadcast_to(False if values[0].u is None else values[0].u, (m.lanes,))
+        numbers = [None if u[lane] else int(a[lane]) for lane, _ in found]
+    m.flags.write(found, numbers)
 
 
 def note_writers(m: Machine, place: Place, nbytes: int) -> None:
@@ -249,29 +309,44 @@ def _nothing(d: Decoder, instr: Instr, slots: Slots) -> Step:
     return run
 
 
+def _fence(d: Decoder, instr: Instr, slots: Slots) -> Step:
+    """Orders accesses, where anything beyond barriers does (`semantics.orders`)."""
+    effect = fence_of(instr)
+
+    def run(m: Machine) -> None:
+        if m.races is not None and m.races.orders is not None:
+            m.races.orders.fence(np.flatnonzero(m.group()), *effect)
+
+    return run
+
+
 def _call(d: Decoder, instr: Instr, slots: Slots) -> Step:
     names = [op.name for op in instr.operands if isinstance(op, Sym)]
     raise Unsupported("call", f"a call of {', '.join(names) or 'a function pointer'}")
 
 
-def _unstable(what: str) -> Builder:
-    def build(d: Decoder, instr: Instr, slots: Slots) -> Step:
-        dst = d.dest(instr.operands[0])
+def _activemask(d: Decoder, instr: Instr, slots: Slots) -> Step:
+    """One of the masks that a schedule may give, where any of them gives the same in the end."""
+    dst, (x, y, z) = d.dest(instr.operands[0]), d.machine.launch.block
+    # `tid.x & 31` is the lane only in rows of whole warps
+    gathers = d.at in d.machine.plan.aggregates and (x % 32 == 0 or y * z == 1)
 
-        def run(m: Machine) -> None:
-            put(m, dst, Unstable(what, m.at))
+    def run(m: Machine) -> None:
+        if not gathers:
+            put(m, dst, Unstable("activemask", m.at))
+            return
+        bits = m.group().reshape(-1, 32) << np.arange(32, dtype=np.uint32)
+        put(m, dst, Int(np.repeat(np.bitwise_or.reduce(bits.astype(np.uint32), axis=1), 32)))
 
-        return run
-
-    return build
+    return run
 
 
 MEMORY_BUILDERS: dict[str, Builder] = {
     "ld": _ld,
     "st": _st,
     "prefetch": _nothing,
-    "fence": _nothing,
+    "fence": _fence,
     "nanosleep": _nothing,
     "call": _call,
-    "activemask": _unstable("activemask"),
+    "activemask": _activemask,
 }

@@ -105,15 +105,21 @@ class Regions:
         return len(self.items) - 1
 
     def _globals(self) -> None:
-        for tensor in tensors(self.launch):
-            memory = self._tensor(tensor)
+        known = {tensor.name: tensor for tensor in tensors(self.launch)}
+        for tensor in known.values():
+            group = self.launch.sharing(tensor.name)
+            placed = [name for name in group if name in self.tensors]
+            if placed:
+                self.tensors[tensor.name] = self.tensors[placed[0]]
+                continue
+            memory = self._tensor(known[group[0]])
             region = Region(
                 tensor.name,
                 "global",
                 self._next_base(),
                 tensor.nbytes,
                 memory,
-                readonly=tensor.role == "in",
+                readonly=all(known[name].role == "in" for name in group),
                 tensor=tensor,
             )
             self.tensors[tensor.name] = self._add(region)

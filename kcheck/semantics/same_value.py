@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kcheck.canon.real import Real
-from kcheck.semantics.values import Array, Bool, Int, Packed
+from kcheck.semantics.values import Array, Bool, Int, Packed, Unsupported
 
 if TYPE_CHECKING:
     from kcheck.semantics.access import Place
@@ -40,6 +40,13 @@ def same_instruction(m: Machine, place: Place, size: int, values: list[Any], cla
     races.same_value[m.at] = races.same_value.get(m.at, 0) + int((equal & followers).sum())
     if races.strict:
         equal = ~followers
+    if m.tail and m.tickets is not None:  # alternatives, not lanes that run together
+        alike = apart & m.tickets.same_tail(lane, lane[first])
+        for i, value in enumerate(values):
+            here = np.flatnonzero(alike & (offset // size == i))
+            if not lanes_equal(m, value, lane[here], lane[first[here]]).all():
+                raise Unsupported("unstable", "what is stored depends on which CTA is the last")
+        apart &= ~alike
     for wrong, other in ((~equal, leader), (apart, first)):
         if wrong.any():
             i = int(wrong.argmax())
@@ -49,16 +56,24 @@ def same_instruction(m: Machine, place: Place, size: int, values: list[Any], cla
 
 def lanes_equal(m: Machine, x: Any, a: Array, b: Array) -> Array:
     """Does a register hold in lanes `a` what it holds in lanes `b`?"""
+    return values_equal(m, x, a, x, b)
+
+
+def values_equal(m: Machine, x: Any, a: Array, y: Any, b: Array) -> Array:
+    """Does register `x` hold in lanes `a` what `y`, of the same kind, holds in lanes `b`?"""
     if x is None:
         return np.ones(len(a), bool)
     if type(x) is Int:
-        same = _at(x.a, a) == _at(x.a, b)
-        return same if x.u is None else same & (_at(x.u, a) == _at(x.u, b))
+        same = _at(x.a, a) == _at(y.a, b)
+        for u, v in ((x.u, y.u), (x.p, y.p)):
+            if u is not None or v is not None:
+                same = same & (_at(np.asarray(u), a) == _at(np.asarray(v), b))
+        return np.asarray(same)
     if type(x) is Packed:
-        return lanes_equal(m, x.lo, a, b) & lanes_equal(m, x.hi, a, b)
-    if type(x) is not Real:
+        return values_equal(m, x.lo, a, y.lo, b) & values_equal(m, x.hi, a, y.hi, b)
+    if type(x) is not Real or x.fmt != y.fmt:
         return np.zeros(len(a), bool)
-    first, second = m.reals.take(x, a), m.reals.take(x, b)
+    first, second = m.reals.take(x, a), m.reals.take(y, b)
     ids = np.broadcast_to(m.reals.ids(first, (len(a),)) == m.reals.ids(second, (len(a),)), a.shape)
     values = m.domain.equal(m.reals.value(first), m.reals.value(second))
     return np.asarray(ids & np.broadcast_to(values, a.shape))

@@ -20,6 +20,8 @@ MANY = (1 << EPOCH_SHIFT) - 1
 NO_CTA, MANY_CTAS = -1, -2
 # what wrote a cell: nothing yet, or not always the same atomic operation
 NO_OP, MIXED = 0, 255
+# kinds of access; the row of writes by another operation than a cell's first
+WRITE, OTHER = 1, 2
 
 
 class Shadow:
@@ -37,15 +39,17 @@ class Shadow:
         # asynchronous copies under way that read (0) or write (1) the cell: how many
         self.windows: NDArray[np.int32] | None = None
         if grid:
-            # per kind of access (0 read, 1 write): the CTA, and the last access that counts
+            # per kind of access (0 read, 1 write): the CTA
             self.owners = np.full((2, n), NO_CTA, np.int32)
-            self.last: Stamps = np.zeros((2, n), np.int64)
+            # per kind the last access; writes by another operation than the first: the third row
+            self.last: Stamps = np.zeros((3, n), np.int64)
             # where several CTAs came: an access of another CTA than that of the last one
             self.before: Stamps | None = None
             # the last ld.global.nc
             self.nc: Stamps | None = None
-            # the atomic operation of all writes so far
+            # the atomic operation of all writes so far, and of the first
             self.grid_op = np.full(n, NO_OP, np.uint8)
+            self.first_op = np.full(n, NO_OP, np.uint8)
 
     def open(self, index: Any, kind: int, by: int) -> None:
         """Copies of a kind (0 read, 1 write) over these cells begin (`by` 1) or end (-1)."""
@@ -68,35 +72,52 @@ class Shadow:
 
     def note_grid(self, index: Any, event: Any, kind: int, op: int = 0) -> None:
         """Remember accesses (`event`) to cells of the grid; before `note_op`."""
-        owners, last, cta = self.owners[kind], self.last[kind], event >> CTA_SHIFT
-        old, former = owners[index], last[index]
+        owners, cta = self.owners[kind], event >> CTA_SHIFT
+        old = owners[index]
         owners[index] = np.where((old == NO_CTA) | (old == cta), cta, MANY_CTAS)
         lost = (owners[index] != cta) & (owners[index] != MANY_CTAS)
         owners[index[lost]] = MANY_CTAS  # two CTAs in one instruction
-        if op:  # an update hides no store that does not commute with it
-            index, event = index[self.grid_op[index] != MIXED], event[self.grid_op[index] != MIXED]
-            old, former = last[index] >> CTA_SHIFT, last[index]
-        last[index] = event
-        self._note_before(index, event, kind, former)
+        if kind == WRITE:
+            first = self.grid_op[index] == NO_OP
+            self.first_op[index[first]] = op or MIXED
+            other = self.first_op[index] != (op or MIXED)
+            # an update hides no store of its CTA that does not commute with it
+            hidden = other & (self.last[OTHER][index] >> CTA_SHIFT == cta) & bool(op)
+            self._note_last(index[other & ~hidden], event[other & ~hidden], OTHER)
+            index, event = index[~other], event[~other]
+        self._note_last(index, event, kind)
 
-    def _note_before(self, index: Any, event: Any, kind: int, former: Any) -> None:
-        """Keep an access of another CTA than the last one's."""
-        several = self.owners[kind][index] == MANY_CTAS
+    def _note_last(self, index: Any, event: Any, row: int) -> None:
+        """Keep an access, and one of another CTA than this one's."""
+        former = self.last[row][index]
+        self.last[row][index] = event
+        several = self.owners[min(row, WRITE)][index] == MANY_CTAS
         if not several.any():
             return
         if self.before is None:
-            self.before = np.zeros((2, self.n), np.int64)
-        now = self.last[kind][index] >> CTA_SHIFT
+            self.before = np.zeros((3, self.n), np.int64)
+        now = self.last[row][index] >> CTA_SHIFT
         for other in (former, event):
             apart = several & (other > 0) & (other >> CTA_SHIFT != now)
-            self.before[kind][index[apart]] = other[apart]
+            self.before[row][index[apart]] = other[apart]
 
-    def of_another(self, kind: int, cells: Any, cta: Any) -> Any:
-        """The events of a kind at cells by another CTA, or 0 where none is kept."""
-        found = self.last[kind][cells]
+    def of_another(self, kind: int, cells: Any, cta: Any, op: int = 0) -> Any:
+        """The events of a kind at cells by another CTA, or 0 where none is kept.
+
+        `op`: of writes, those by another operation.
+        """
+        found = self._of_another(kind, cells, cta)
+        if kind == WRITE:
+            if op:
+                found = np.where(self.first_op[cells] == op, 0, found)
+            found = np.where(found == 0, self._of_another(OTHER, cells, cta), found)
+        return found
+
+    def _of_another(self, row: int, cells: Any, cta: Any) -> Any:
+        found = self.last[row][cells]
         found = np.where(found >> CTA_SHIFT == cta, 0, found)
         if self.before is not None:
-            before = self.before[kind][cells]
+            before = self.before[row][cells]
             found = np.where((found == 0) & (before >> CTA_SHIFT != cta), before, found)
         return found
 

@@ -84,6 +84,21 @@ class Part:
         self.index = index
 
 
+class Symbolic:
+    """An integer that depends on inputs: `n`, a signed number of `size` bytes, plus `base`.
+
+    `n` is a real that is an integer, and a multiple of `step`. `base`: the concrete address that
+    it is an offset from, or None. `u`: undefined lanes, or None.
+    """
+
+    __slots__ = ("base", "n", "size", "step", "u")
+
+    def __init__(
+        self, n: Real[Any], step: int, size: int, base: Int | None, u: Bool | None
+    ) -> None:
+        self.n, self.step, self.size, self.base, self.u = n, step, size, base, u
+
+
 class Mixed:
     """Lanes of different kinds in one register: (mask, value) parts, later ones on top."""
 

@@ -25,6 +25,7 @@ from kcheck.semantics.values import (
     Packed,
     Part,
     Pred,
+    Symbolic,
     Unstable,
     Unsupported,
     either,
@@ -170,6 +171,9 @@ def take_lanes(m: Machine, x: Any, source: Array) -> Any:
         return Part(take_lanes(m, x.real, source), x.index)
     if type(x) is Mixed:
         return Mixed([(part[source], take_lanes(m, v, source)) for part, v in x.parts])
+    if type(x) is Symbolic and x.base is None:
+        u = _take_mask(m, x.u, source)
+        return Symbolic(m.reals.take(x.n, source), x.step, x.size, None, u)
     if type(x) is Unstable:
         return x
     raise Unsupported("reinterpret", "a predicate is shuffled")

@@ -5,7 +5,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-import sympy  # type: ignore[import-untyped]
+import sympy
 
 from kcheck.canon import chains
 

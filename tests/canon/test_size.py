@@ -3,7 +3,7 @@ import random
 from fractions import Fraction
 
 import pytest
-import sympy  # type: ignore[import-untyped]
+import sympy
 
 from kcheck.canon.size import SYMBOL, ZERO, Size, log2, log_sum, of_constants
 

@@ -3,7 +3,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import sympy  # type: ignore[import-untyped]
+import sympy
 
 from kcheck.canon.bound import BoundDomain, BoundValue
 from kcheck.canon.domain import Collision

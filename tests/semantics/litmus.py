@@ -93,6 +93,22 @@ def _exchange(name: str, between: str, distance: int, racy: bool, threads: int =
     return Litmus(name, body, (LOADED,) if racy else (), threads)
 
 
+# warp 1 stores, arrives at barrier 1 and leaves; all others meet; warp 0 waits at barrier 1
+_PLEDGE = """
+setp.eq.u32 p, w, 1;
+@p st.shared.u32 [s], i; // A
+@p bar.arrive 1, 64;
+{0}
+@p ret;
+bar.sync 0;
+setp.eq.u32 p, w, 0;
+@p bar.sync 1, 64;
+setp.eq.u32 q, w, 0;
+@!q ret;
+mov.u32 s, t; add.u32 r, l, 32; mad.lo.u32 s, r, 4, s;
+ld.shared.u32 r, [s]; // B
+st.global.u32 [x], r;
+"""
 BARRIERS = [
     _exchange("nothing between", "", 1, True),
     _exchange("full barrier", "bar.sync 0;", 33, False),
@@ -145,6 +161,37 @@ BARRIERS = [
     Litmus(
         "early return before the store",
         "setp.ge.u32 p, i, 32;\n@p ret;\n" + STORE + "bar.warp.sync -1;\n" + OTHER.format(1),
+    ),
+    Litmus("left behind a barrier that it came to", _PLEDGE.format(""), (), 96),
+    Litmus(
+        "left behind a barrier that it came to, before the store",
+        _PLEDGE.format("@p st.shared.u32 [s], 5; // C"),
+        ("race.read-write BC",),
+        96,
+    ),
+    Litmus(
+        "left behind a barrier that it came to, others do not wait",
+        _PLEDGE.format("").replace("setp.eq.u32 p, w, 0;", "setp.eq.u32 p, w, 2;"),
+        (LOADED,),
+        96,
+    ),
+    Litmus(
+        "left behind a barrier that it came to, passed on by the next",
+        _PLEDGE.format("").replace("setp.eq.u32 q, w, 0;", "bar.sync 0;\nsetp.eq.u32 q, w, 2;"),
+        (),
+        96,
+    ),
+    Litmus(
+        "left behind a barrier that it came to, not passed on",
+        _PLEDGE.format("").replace("setp.eq.u32 q, w, 0;", "setp.eq.u32 q, w, 2;"),
+        (LOADED,),
+        96,
+    ),
+    Litmus(
+        "left behind a barrier that it came to, two barriers ago",
+        _PLEDGE.format("").replace("bar.sync 0;", "bar.sync 0;\nbar.sync 0;\n"),
+        (),
+        96,
     ),
     Litmus(
         "updates by threads that left",
@@ -243,6 +290,16 @@ NAMED = [
         bra E;
         P: bar.arrive 1, 64;
         E: bar.sync 1, 64; // B
+        """,
+        ("race.barrier-pairing AB",),
+    ),
+    Litmus(
+        "a warp twice at a barrier, then another",
+        """
+        setp.eq.u32 p, w, 1;
+        @p bar.sync 1, 32;
+        @p bar.sync 1, 32; // A
+        @!p bar.sync 1, 32; // B
         """,
         ("race.barrier-pairing AB",),
     ),
@@ -387,6 +444,11 @@ LANES = [
         ("race.read-write AB",),
     ),
 ]
+# p: thread 0 of CTA 0, q: thread 0 of any other CTA
+_OF_CTA_0 = """
+setp.eq.u32 p, i, 0; setp.eq.u32 q, c, 0; and.pred p, p, q;
+setp.ne.u32 q, c, 0; @q setp.eq.u32 q, i, 0;
+"""
 GRID = [
     Litmus("own elements", "st.global.u32 [x], i;", ctas=3),
     Litmus("one element of all CTAs", _SAME + "st.global.u32 [x], c; // A", ("race.global AA",),
@@ -413,6 +475,27 @@ GRID = [
         ctas=2,
     ),
     Litmus(
+        "two operations of one CTA, the second of another",
+        _OF_CTA_0 + "@p red.global.add.u32 [O], 1; // A\n@p red.global.max.u32 [O], 1; // B\n"
+        "@q red.global.max.u32 [O], 2; // C",
+        ("race.global AC",),
+        ctas=2,
+    ),
+    Litmus(
+        "two operations of one CTA, the first of another",
+        _OF_CTA_0 + "@p red.global.add.u32 [O], 1; // A\n@p red.global.max.u32 [O], 1; // B\n"
+        "@q red.global.add.u32 [O], 2; // C",
+        ("race.global BC",),
+        ctas=2,
+    ),
+    Litmus(
+        "one operation twice in one CTA's scope after another CTA's",
+        _OF_CTA_0 + "@p red.global.add.u32 [O], 1; // A\nsetp.ne.u32 q, c, 0;\n"
+        "@q red.relaxed.cta.global.add.u32 [O], 1; // B",
+        ("race.global AB",),
+        ctas=2,
+    ),
+    Litmus(
         "a byte read by ld.global.nc",
         "st.global.u32 [x], 1; // A\nbar.sync 0;\nld.global.nc.u32 r, [O+12]; // B",
         ("race.nc AB",),
@@ -425,4 +508,156 @@ GRID = [
     Litmus("another byte by ld.global.nc", "ld.global.nc.u32 r, [O+1000]; st.global.u32 [x], 1;"),
 ]  # fmt: skip
 
-LITMUS = [*BARRIERS, *NAMED, *COPIES, *CELLS, *LANES, *GRID]
+# each thread of CTA 0 tells its partner in CTA 1, by a flag of their own, that it stored its word
+_MESSAGE = """
+setp.ne.u32 p, c, 0; @p bra C;
+st.global.u32 [x], 7; // A
+{tell} // C
+bra E;
+C:
+W:
+{see} // D
+setp.ne.u32 q, r, 1;
+{again}
+{after}
+ld.global.u32 v, [x+-256]; // B
+E:
+"""
+
+
+def _message(
+    name: str, tell: str, see: str, after: str = "", found: str = "", again: str = "@q bra W;"
+) -> Litmus:
+    tell = tell.replace("F", "[x+512], 1")
+    body = _MESSAGE.format(tell=tell, see=see.replace("F", "[x+256]"), after=after, again=again)
+    return Litmus(name, body, tuple(found.split(", ")) if found else (), ctas=2)
+
+
+_LOST = "race.global AB"
+_SEEN = "race.global CD"
+# warp 0 tells warp 1 by a flag in shared memory that it stored its words
+_WITHIN = """
+setp.eq.u32 p, i, 0; @p st.shared.u32 [f], 0;
+bar.sync 0;
+setp.ge.u32 p, i, 32; @p bra C;
+st.shared.u32 [s], i; // A
+{tell}
+bra E;
+C:
+W:
+ld.volatile.shared.u32 r, [f];
+setp.ne.u32 q, r, 32;
+@q bra W;
+{see}
+xor.b32 r, i, 32; mov.u32 s, t; mad.lo.u32 s, r, 4, s;
+ld.shared.u32 v, [s]; // B
+E:
+"""
+# one lane waits, and a warp barrier lets the others of its warp know
+_BY_ONE_LANE = """
+setp.ne.u32 p, c, 0; @p bra C;
+st.global.u32 [x], 7; // A
+bar.sync 0;
+setp.ne.u32 p, i, 0; @p bra E;
+st.release.gpu.global.u32 [O+1000], 1;
+bra E;
+C:
+setp.ne.u32 p, l, 0; @p bra D;
+W:
+ld.acquire.gpu.global.u32 r, [O+1000];
+setp.ne.u32 q, r, 1;
+@q bra W;
+D:
+{meet}
+ld.global.u32 v, [x+-{back}]; // B
+E:
+"""
+# two CTAs count up, and a third waits for both
+_COUNTED = """
+setp.eq.u32 p, c, 2; @p bra C;
+st.global.u32 [x], 7; // A
+bar.sync 0;
+setp.ne.u32 p, i, 0; @p bra E;
+{tell}
+bra E;
+C:
+setp.ne.u32 p, i, 0; @p bra D;
+W:
+ld.acquire.gpu.global.u32 r, [O+1000];
+setp.{until}.u32 q, r, 2;
+@q bra W;
+D:
+bar.sync 0;
+ld.global.u32 v, [x+-{back}]; // B
+E:
+"""
+_COUNT = "red.release.gpu.global.add.u32 [O+1000], 1;"
+MESSAGES = [
+    _message("release and acquire", "st.release.gpu.global.u32 F;",
+             "ld.acquire.gpu.global.u32 r, F;"),
+    _message("system scope", "st.release.sys.global.u32 F;", "ld.acquire.sys.global.u32 r, F;"),
+    _message("fences", "membar.gl; st.volatile.global.u32 F;", "ld.volatile.global.u32 r, F;",
+             "membar.gl;"),
+    _message("a fence and a release", "st.release.gpu.global.u32 F;",
+             "ld.relaxed.gpu.global.u32 r, F;", "fence.acq_rel.gpu;"),
+    _message("release by an atomic", "red.release.gpu.global.add.u32 F;",
+             "ld.acquire.gpu.global.u32 r, F;"),
+    _message("the flag is not waited for", "st.release.gpu.global.u32 F;",
+             "ld.acquire.gpu.global.u32 r, F;", "", f"{_LOST}, {_SEEN}", again=""),
+    _message("a CTA's scope at the writer", "st.release.cta.global.u32 F;",
+             "ld.acquire.gpu.global.u32 r, F;", "", f"{_LOST}, {_SEEN}"),
+    _message("a CTA's scope at the reader", "st.release.gpu.global.u32 F;",
+             "ld.acquire.cta.global.u32 r, F;", "", f"{_LOST}, {_SEEN}"),
+    _message("no fence at the writer", "st.volatile.global.u32 F;",
+             "ld.volatile.global.u32 r, F;", "membar.gl;", _LOST),
+    _message("no fence at the reader", "membar.gl; st.volatile.global.u32 F;",
+             "ld.volatile.global.u32 r, F;", "", _LOST),
+    _message("the fence after the flag", "st.volatile.global.u32 F; membar.gl;",
+             "ld.volatile.global.u32 r, F;", "membar.gl;", _LOST),
+    _message("fences of a CTA's scope", "membar.cta; st.volatile.global.u32 F;",
+             "ld.volatile.global.u32 r, F;", "membar.cta;", _LOST),
+    _message("a relaxed flag", "st.relaxed.gpu.global.u32 F;",
+             "ld.relaxed.gpu.global.u32 r, F;", "", _LOST),
+    _message("a weak flag", "st.global.u32 F;", "ld.acquire.gpu.global.u32 r, F;", "",
+             f"{_LOST}, {_SEEN}"),
+    Litmus(
+        "another CTA's load does not hide one of the same CTA",
+        """
+        setp.eq.u32 p, c, 1; @p bra C;
+        setp.eq.u32 p, i, 0;
+        @p ld.global.u32 r, [O+800]; // A
+        setp.ne.u32 p, i, 32; @p bra E;
+        W: ld.acquire.gpu.global.u32 v, [O+1000]; setp.ne.u32 q, v, 1; @q bra W;
+        st.global.u32 [O+800], 3; // B
+        bra E;
+        C: setp.ne.u32 p, i, 0; @p bra E;
+        ld.global.u32 r, [O+800];
+        st.release.gpu.global.u32 [O+1000], 1;
+        E:
+        """,
+        (LOADED,),
+        ctas=2,
+    ),
+    Litmus("within a CTA", _WITHIN.format(
+        tell="membar.cta; red.relaxed.cta.shared.add.u32 [f], 1;", see="membar.cta;")),
+    Litmus("within a CTA, no fence at the writers", _WITHIN.format(
+        tell="red.relaxed.cta.shared.add.u32 [f], 1;", see="membar.cta;"), (LOADED,)),
+    Litmus("within a CTA, no fence at the readers", _WITHIN.format(
+        tell="membar.cta; red.relaxed.cta.shared.add.u32 [f], 1;", see=""), (LOADED,)),
+    Litmus("by a lane of each warp",
+           _BY_ONE_LANE.format(meet="bar.warp.sync -1;", back=256), ctas=2),
+    Litmus("by a lane of each warp that tells nobody", _BY_ONE_LANE.format(meet="", back=256),
+           (_LOST,), ctas=2),
+    Litmus("counted", _COUNTED.format(tell=_COUNT, until="ne", back=512), ctas=3),
+    Litmus("counted, at least", _COUNTED.format(tell=_COUNT, until="lt", back=256), ctas=3),
+    Litmus("counted by one without a release", _COUNTED.format(
+        tell="setp.eq.u32 q, c, 0; @q red.release.gpu.global.add.u32 [O+1000], 1;"
+        "@!q red.relaxed.gpu.global.add.u32 [O+1000], 1;", until="ne", back=256),
+        (_LOST,), ctas=3),
+    Litmus("counted by another without a release", _COUNTED.format(
+        tell="setp.eq.u32 q, c, 0; @q red.release.gpu.global.add.u32 [O+1000], 1;"
+        "@!q red.relaxed.gpu.global.add.u32 [O+1000], 1;", until="ne", back=512),
+        (), ctas=3),
+]  # fmt: skip
+
+LITMUS = [*BARRIERS, *NAMED, *COPIES, *CELLS, *LANES, *GRID, *MESSAGES]

@@ -64,6 +64,15 @@ GLOBAL = (
     "red.global.add.u32 [g], {v};",
     "ld.global.nc.u32 e, [g]; add.u32 r, r, e;",
 )
+# rarer: what may and what may not be exchanged across CTAs
+ATOMICS = (
+    "red.global.add.u32 [g], {v};",
+    "red.global.max.u32 [g], {v};",
+    "red.relaxed.cta.global.add.u32 [g], {v};",
+    "atom.global.or.b32 e, [g], {v};",
+    "st.volatile.global.u32 [g], {v};",
+    "ld.volatile.global.u32 e, [g]; add.u32 r, r, e;",
+)
 COPIES = (
     "mad.wide.u32 a, i, 4, A; cp.async.ca.shared.global [s], [a], 4;",
     "mad.wide.u32 a, i, 4, G; cp.async.ca.shared.global [s], [a], 4;",
@@ -109,7 +118,7 @@ def _access() -> st.SearchStrategy[str]:
         place = "and.b32 j, j, 63; mad.lo.u32 s, j, 4, s; mad.wide.u32 g, j, 4, G;"
         return f"{INDICES[index]}{cta} mov.u32 s, t; {place}\n{access.format(v=value)}"
 
-    accesses = st.sampled_from((*SHARED, *SHARED, *GLOBAL, *COPIES))
+    accesses = st.sampled_from((*SHARED, *SHARED, *GLOBAL, *ATOMICS, *COPIES))
     values = st.sampled_from(VALUES)
     return st.builds(join, st.sampled_from(sorted(INDICES)), accesses, values, st.booleans())
 
@@ -140,6 +149,21 @@ bar.sync {ident}, {count};
 {skip}:"""
 
 
+def _pledge(ident: int, arriving: int) -> tuple[str, str]:
+    """Warps that arrive at a barrier, and warp 0 that waits for them: to be set apart."""
+    count = (1 + bin(arriving).count("1")) * WARP
+    gone, stay = f"A{ident}", f"W{ident}"
+    arrive = f"""mov.u32 e, 1; shl.b32 e, e, w; and.b32 j, e, {arriving}; setp.eq.u32 p, j, 0;
+@p bra {gone};
+bar.arrive {ident}, {count};
+{gone}:"""
+    wait = f"""setp.ne.u32 p, w, 0;
+@p bra {stay};
+bar.sync {ident}, {count};
+{stay}:"""
+    return arrive, wait
+
+
 @st.composite
 def _divergence(draw: st.DrawFn, labels: _Labels) -> str:
     """An if with accesses in both arms, and sometimes a warp barrier of each half."""
@@ -166,16 +190,18 @@ def _loop(draw: st.DrawFn, labels: _Labels) -> str:
 
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
-    """Programs of 1 to 3 warps and 1 or 2 CTAs.
+    """Programs of 1 to 3 warps and 1 to 3 CTAs.
 
     Barriers are met by all that they wait for: a deadlock only comes of a `race.barrier-pairing`,
     an undefined value only of a shuffle from a lane that left.
     """
-    warps, ctas = draw(st.integers(1, 3)), draw(st.sampled_from((1, 1, 2)))
+    warps, ctas = draw(st.integers(1, 3)), draw(st.sampled_from((1, 1, 1, 2, 2, 3)))
     labels = _Labels()
-    live, lines = warps, []
+    live = warps
+    lines: list[str] = []
+    waits: list[tuple[int, str]] = []  # after so many lines, of what arrived before
     for _ in range(draw(st.integers(1, 7))):
-        kind = draw(st.sampled_from("aaaaabbwnnsdlx"))
+        kind = draw(st.sampled_from("aaaaabbwnnpsdlx"))
         if kind == "a":
             lines.append(draw(_plain()))
         elif kind == "b":
@@ -184,6 +210,12 @@ def programs(draw: st.DrawFn) -> Program:
             lines.append("bar.warp.sync -1;")
         elif kind == "n":
             lines += draw(st.lists(_named(labels, live), min_size=1, max_size=3))
+        elif kind == "p":
+            arriving = draw(st.integers(0, (1 << live) - 1)) & ~1
+            if arriving:
+                arrive, wait = _pledge(8 + len(waits), arriving)
+                lines.append(arrive)
+                waits.append((len(lines), wait))
         elif kind == "s":
             lines.append("shfl.sync.bfly.b32 e, i, 1, 31, -1; add.u32 r, r, e;")
         elif kind == "d":
@@ -194,6 +226,9 @@ def programs(draw: st.DrawFn) -> Program:
             live = draw(st.integers(1, live - 1))
             stay = WARP * live - draw(st.sampled_from((0, 24)))
             lines.append(f"setp.ge.u32 p, i, {stay};\n@p bra END;")
+    for after, wait in reversed(waits):
+        if draw(st.integers(0, 3)):
+            lines.insert(draw(st.integers(after, len(lines))), wait)
     text = HEAD + "\n".join(lines) + "\nEND:\n" + TAIL
     threads = warps * WARP
     params = (

@@ -51,11 +51,36 @@ def test_through_safe(litmus: Litmus) -> None:
         (f.reason, tuple(sorted(place.line for place in f.locations))) for f in verdict.findings
     }
     assert found == litmus.wanted
+    for finding in verdict.findings:
+        assert ("passed" in finding.message) == (finding.reason != "race.barrier-pairing")
+    assert len(set(verdict.ledger)) == len(verdict.ledger)
+    assert "the host clears `O`" in verdict.ledger
     if litmus.found:
         assert verdict.verdict == "refuted"
         assert verdict.reason in {reason for reason, _ in litmus.wanted}
     else:
         assert (verdict.verdict, verdict.reason) == ("proved", None)
+
+
+def test_a_race_of_two_ctas_names_the_last_barriers() -> None:
+    body = """
+        setp.eq.u32 p, c, 0;
+        @p bar.sync 0;
+        @p bar.warp.sync -1; // B
+        setp.eq.u32 p, i, 3;
+        @p st.global.u32 [O+8], c; // C
+    """
+    litmus = Litmus("", body, ctas=2)
+    text = litmus.text.splitlines()
+    barrier, store = (
+        next(n for n, line in enumerate(text, 1) if line.endswith(f"// {name}")) for name in "BC"
+    )
+    (finding,) = safe(litmus.text, launch=litmus.launch, seed=1).findings
+    assert finding.message == (
+        f"O at byte 8: nothing orders the two CTAs (store at line {store} by thread 3 of "
+        f"CTA 0 and store at line {store} by thread 3 of CTA 1); the last that each had "
+        f"passed: bar.warp.sync at line {barrier}, no barrier"
+    )
 
 
 @pytest.mark.parametrize(("count", "waits"), [("", False), (", 64", True)])

@@ -27,6 +27,7 @@ _LAWFUL = {"positive": 1, "sqrt": 1, "form": 1, "inverse": 1, "zero": 2}
 # a named sum, and one over it: an atom of its own, so that products with it stay short
 _SIGNS = {"form": 1, "inverse": -1}
 UNIT: Term = (ONE, 0, 0)
+NOTHING: Term = (ZERO, 0, 0)
 
 
 class Algebra:
@@ -64,22 +65,19 @@ class Algebra:
         return self.atoms[generator - ATOMS] if generator >= ATOMS else ("input",)
 
     def _laws(self, powers: Powers) -> Term:
-        """A product of powers of distinct generators: indicators are idempotent, and a > b and
-        a = b exclude each other; of a square root only the power 1 stays; a named sum and its
-        inverse cancel.
+        """A product of powers of distinct generators: of a square root only the power 1 stays, a
+        named sum and its inverse cancel; see `_truths` for indicators.
         """
         out: Term = UNIT
         plain: dict[int, int] = {}
         forms: dict[int, int] = {}
-        truths: dict[int, str] = {}
+        truths: list[int] = []
         for g, n in powers:
             kind, *rest = self.kind(g)
             if kind == "zero" and n > 0 and self._divides(rest[0], powers):
-                return ZERO, 0, 0  # s [s = 0]
-            if kind in ("positive", "zero"):
-                if truths.setdefault(rest[0], kind) != kind:
-                    return ZERO, 0, 0
-                plain[g] = min(n, 1)
+                return NOTHING  # s [s = 0]
+            if kind in ("positive", "zero") and n > 0:
+                truths.append(g)
             elif kind in _SIGNS:
                 forms[rest[0]] = forms.get(rest[0], 0) + _SIGNS[kind] * n
             elif kind == "sqrt":
@@ -89,6 +87,10 @@ class Algebra:
                     out = self.times(out, self.power(self.lazy(rest[0]), n // 2))
             else:
                 plain[g] = n
+        kept = self._truths(truths)
+        if kept is None:
+            return NOTHING
+        plain |= dict.fromkeys(kept, 1)
         for poly, n in forms.items():
             if n:
                 plain[self.atom("form" if n > 0 else "inverse", poly)] = abs(n)
@@ -96,6 +98,36 @@ class Algebra:
         if out == UNIT:
             return ONE, key, 0
         return self.times((ONE, key, 0), out)
+
+    def _truths(self, indicators: list[int]) -> list[int] | None:
+        """Indicators whose product is that of the given ones; None if it is 0.
+
+        Of s > a and s > b one implies the other; s = a decides all others of s.
+        """
+        if len(indicators) < 2:
+            return indicators
+        over: dict[int, tuple[Fraction, int]] = {}
+        at: dict[int, tuple[Fraction, int]] = {}
+        for g in indicators:
+            kind, poly = self.kind(g)
+            rest, value = self.apart(poly)
+            bound = -value, g
+            if kind == "positive":
+                over[rest] = max(over.get(rest, bound), bound)
+            elif at.setdefault(rest, bound)[0] != -value:
+                return None
+        if any(rest in over and over[rest][0] >= bound for rest, (bound, _) in at.items()):
+            return None
+        return [g for _, g in (over | at).values()]
+
+    def apart(self, poly: int) -> tuple[int, Fraction]:
+        """A sum as one without a number, and the number."""
+        c, p, x = self.polys[poly]
+        number = (p == 0) & (x == 0)
+        if not number.any():
+            return poly, Fraction(0)
+        rest = self.intern(c[~number], p[~number], x[~number])
+        return rest, self.q.values[int(c[number][0])]
 
     def _divides(self, poly: int, powers: Powers) -> bool:
         """Is a sum one product that divides a product of positive powers?"""
@@ -232,7 +264,7 @@ class Algebra:
         found = self._multiples.get((poly, number))
         if found is None:
             c, p, x = self.polys[poly]
-            made = self.intern(self.q.mul(c, np.full(1, number, np.int32)), p, x)
+            made = self.intern(self.q.mul(c, np.full(c.size, number, np.int32)), p, x)
             found = self._multiples[poly, number] = made
         return found
 

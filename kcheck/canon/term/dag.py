@@ -16,6 +16,12 @@ CONST, NEG, ADD, SUB, MUL, FMA, SELECT, DIV, EXP2, MAX, LESS, SAME, ATOM = range
 # operations that have a normal form of their own wherever they occur
 SPECIAL = (EXP2, MAX, LESS, SAME, ATOM)
 _FIRST = 1 << 16
+# rows that a graph may have: 13 bytes each
+MOST = 1 << 27
+
+
+class BudgetSpent(Exception):
+    """A graph or a sum grows too large; says what it would hold."""
 
 
 class Dag:
@@ -50,6 +56,8 @@ class Dag:
         return np.arange(start, stop, dtype=np.int32).reshape(shape)
 
     def _grow(self) -> None:
+        if self._op.size > MOST:
+            raise BudgetSpent(f"more than {MOST} operations")
         more = self._op.size // 2
         self._op = np.concatenate([self._op, np.zeros(more, np.uint8)])
         self._args = np.concatenate([self._args, np.zeros((3, more), np.int32)], axis=1)

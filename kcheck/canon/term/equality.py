@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kcheck import limits
 from kcheck.canon.term.algebra import Algebra, opposite
-from kcheck.canon.term.dag import Dag, Nodes
+from kcheck.canon.term.dag import BudgetSpent, Dag, Nodes
 from kcheck.canon.term.functions import Functions
-from kcheck.canon.term.normalize import MANY, BudgetSpent, Normalizer, Unprovable
+from kcheck.canon.term.normalize import MANY, Normalizer, Unprovable
 from kcheck.canon.term.rationals import MINUS, ONE
 from kcheck.canon.term.terms import Terms
 
@@ -87,6 +88,7 @@ class Equality:
         poly = self.a.intern(*rest.pick(rest.r == root)[1:])
         try:
             for _ in range(ROUNDS):
+                limits.check()
                 step = self._written_out(how, poly)
                 if step is None:
                     step = self._on_zeros(how, poly)

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from kcheck import limits
 from kcheck.canon.term.algebra import UNIT, Algebra, opposite
 from kcheck.canon.term.monomials import ATOMS, LOW, SHIFT, Keys, Powers
 from kcheck.canon.term.rationals import ONE
@@ -72,8 +73,18 @@ class Functions:
     def _once(self, name: str, poly: int, f: Callable[[int], int]) -> int:
         key = (name, poly)
         if key not in self._memo:
+            limits.check()
             self._memo[key] = self.lifted(f, poly)
         return self._memo[key]
+
+    def inverse(self, poly: int) -> int:
+        """1/s; ZeroDivisionError where s is 0 in some case."""
+        return self._once("inverse", poly, self._inverse)
+
+    def _inverse(self, poly: int) -> int:
+        if poly == 0:
+            raise ZeroDivisionError("a divisor is zero")
+        return self.a.poly([self.a.power(self.a.lazy(poly), -1)])
 
     # exponentials and logarithms
 
@@ -244,6 +255,7 @@ class Functions:
         key = frozenset(polys)
         found = self._maxima.get(key)
         if found is None:
+            limits.check()
             found = self._maxima[key] = self._of_cases(key)
         return found
 
@@ -314,10 +326,7 @@ class Functions:
         a = self.a
         best: dict[int, tuple[Fraction, int]] = {}
         for poly in polys:
-            c, p, x = a.polys[poly]
-            rest, value = poly, Fraction(0)
-            if c.size and p[0] == 0 and x[0] == 0:  # a number sorts first (but for negative keys)
-                rest, value = a.intern(c[1:], p[1:], x[1:]), a.q.values[int(c[0])]
+            rest, value = a.apart(poly)
             if rest not in best or best[rest][0] < value:
                 best[rest] = value, poly
         return {poly for _, poly in best.values()}

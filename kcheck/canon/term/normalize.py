@@ -8,10 +8,13 @@ normalized first, once, and its sum is spliced in wherever the node occurs.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 from numpy.typing import NDArray
 
-from kcheck.canon.term.algebra import Algebra
+from kcheck import limits
+from kcheck.canon.term.algebra import NOTHING, Algebra
 from kcheck.canon.term.dag import (
     ADD,
     ATOM,
@@ -27,6 +30,7 @@ from kcheck.canon.term.dag import (
     SELECT,
     SPECIAL,
     SUB,
+    BudgetSpent,
     Dag,
     Nodes,
 )
@@ -39,12 +43,10 @@ from kcheck.canon.term.terms import Entries, Terms
 Bool = NDArray[np.bool_]
 # a factor of a product with at most so many terms is multiplied out, a longer one gets a name
 SHORT = 8
+# exponentials that are normalized before they are asked for
+AHEAD = 1 << 15
 # terms that are kept before like ones are added
 MANY = 1 << 23
-
-
-class BudgetSpent(Exception):
-    """The sums grow too large; says what they would hold."""
 
 
 class Unprovable(Exception):
@@ -81,6 +83,7 @@ class Normalizer:
         # the most terms that were kept at once
         self.peak = 0
         self._known = np.zeros(0, np.int32)
+        self._ahead = 0
         self._divisors = np.zeros(0, bool)
         self._inner = np.zeros(0, bool)
 
@@ -120,6 +123,7 @@ class Normalizer:
         done: list[Terms] = []
         kept, limit = 0, MANY
         while todo.a.size or products:
+            limits.check()
             more: list[Entries] = []
             before = len(done)
             if todo.a.size:
@@ -174,7 +178,8 @@ class Normalizer:
             products += [Entries(e.t, b, a), self._negated(e.t, c, a)]
             more.append(Entries(e.t, c, c))
         elif op == DIV:
-            more.append(Entries(self._times_polys(e.t, b, -1), a, a))
+            t, rows = self._over(e.t, b)
+            more.append(Entries(t, a[rows], a[rows]))
 
     def _negated(self, t: Terms, a: Nodes, b: Nodes) -> Entries:
         return Entries(t._replace(c=self.a.q.neg(t.c)), a, b)
@@ -199,7 +204,8 @@ class Normalizer:
             if kind == _NEG:
                 products.append(self._negated(here.t, here.a, a))
             elif kind == _DIV:
-                products.append(Entries(self._times_polys(here.t, b, -1), here.a, a))
+                t, rows = self._over(here.t, b)
+                products.append(Entries(t, here.a[rows], a[rows]))
             else:
                 self._compound(here, a, b, more, products)
 
@@ -222,27 +228,23 @@ class Normalizer:
         self, e: Entries, x: Nodes, y: Nodes, more: list[Entries], products: list[Entries]
     ) -> None:
         """`b` is a product of x and y, or a sum; so is `a`, or it is worse."""
-        product = self.dag.op[e.b] == MUL
-        for inner, other in ((y, x), (x, y)):
-            simple = product & (self._classes(inner) == _KNOWN)
-            if simple.any():
-                part = e.pick(simple)._replace(a=inner[simple], b=inner[simple])
-                keep = e.a[simple]
-                for made in self._absorbed_with(part, keep, other[simple]):
-                    products.append(made)
-                e, x, y, product = e.pick(~simple), x[~simple], y[~simple], product[~simple]
-                if not e.a.size:
-                    return
-                inner, other = (y, x)
-        for factor, other in ((e.b, e.a), (e.a, e.b)):
-            named = self._is_divisor(factor)
-            if named.any():
-                t = self._times_polys(e.pick(named).t, factor[named], 1)
-                more.append(Entries(t, other[named], other[named]))
-                e = e.pick(~named)
-                if not e.a.size:
-                    return
-        self._two_sums(e, more)
+        knows_y = self._classes(y) == _KNOWN
+        simple = (self.dag.op[e.b] == MUL) & (knows_y | (self._classes(x) == _KNOWN))
+        if simple.any():
+            inner, other = np.where(knows_y, y, x), np.where(knows_y, x, y)
+            part = e.pick(simple)._replace(b=inner[simple])
+            products += self._absorbed_with(part, e.a[simple], other[simple])
+            e = e.pick(~simple)
+            if not e.a.size:
+                return
+        divides = self._is_divisor(e.b)
+        named = divides | self._is_divisor(e.a)
+        if named.any():
+            factor, other = np.where(divides, e.b, e.a), np.where(divides, e.a, e.b)
+            t = self._times_named(e.t.pick(named), self.normalize(factor[named]))
+            more.append(Entries(t, other[named], other[named]))
+        if not named.all():
+            self._two_sums(e.pick(~named), more)
 
     def _absorbed_with(self, e: Entries, a: Nodes, b: Nodes) -> list[Entries]:
         """The terms times the factors `e.b`, in front of a times b."""
@@ -271,7 +273,7 @@ class Normalizer:
             more.append(Entries(t, nodes[out][rows], nodes[out][rows]))
         if not out.all():
             rest = e.pick(~out)
-            t = self._times_named(self._times_named(rest.t, short[~out], 1), long[~out], 1)
+            t = self._times_named(self._times_named(rest.t, short[~out]), long[~out])
             one = np.full(t.r.size, self._one(), np.int32)
             more.append(Entries(t, one, one))
 
@@ -336,19 +338,19 @@ class Normalizer:
         picked = t.pick(rows)
         return self.a.multiply(picked, c, p, x), rows
 
-    def _times_polys(self, t: Terms, nodes: Nodes, power: int) -> Terms:
-        """The terms times powers of the sums of nodes, each as one term."""
-        return self._times_named(t, self.normalize(nodes), power)
+    def _over(self, t: Terms, nodes: Nodes) -> tuple[Terms, NDArray[np.int64]]:
+        """The terms divided by nodes, and the rows that they come from."""
+        used, index = np.unique(self.normalize(nodes), return_inverse=True)
+        try:
+            inverse = np.array([self.f.inverse(i) for i in used.tolist()], np.int32)
+        except ZeroDivisionError as error:
+            raise Unprovable(str(error)) from error
+        return self._times_sums(t, inverse[index])
 
-    def _times_named(self, t: Terms, polys: NDArray[np.int32], power: int) -> Terms:
+    def _times_named(self, t: Terms, polys: NDArray[np.int32]) -> Terms:
+        """The terms times sums, each as one term."""
         used, index = np.unique(polys, return_inverse=True)
-        if power < 0 and used[0] == 0:
-            raise Unprovable("a divisor is zero")
-        if used[0] == 0:  # the empty sum
-            keep = polys != 0
-            kept = t.pick(keep)
-            return self._times_named(kept, polys[keep], power) if keep.any() else kept
-        made = [self.a.power(self.a.lazy(i), power) for i in used.tolist()]
+        made = [self.a.lazy(i) if i else NOTHING for i in used.tolist()]
         c, p, x = np.array(made, np.int64)[index].T
         return self.a.multiply(t, c.astype(np.int32), p, x)
 
@@ -360,8 +362,10 @@ class Normalizer:
         numbers = nodes[op == CONST]
         for node, i in zip(numbers.tolist(), self.dag.args[0, numbers].tolist(), strict=True):
             self._known[node] = self.a.poly([(self.constants[i], 0, 0)])
+        here = nodes[op == EXP2]
+        if here.size:
+            self._exponentials(here)
         for what, f in (
-            (EXP2, self.f.exp2),
             (LESS, self.f.positive),
             (SAME, self.f.zero),
         ):
@@ -377,6 +381,22 @@ class Normalizer:
         here = nodes[op == MAX]
         if here.size:
             self._maxima(here)
+
+    def _exponentials(self, nodes: Nodes) -> None:
+        """These, and once in a while all others: a loop asks for them one by one."""
+        if self.dag.count > 2 * self._ahead:
+            self._ahead = self.dag.count
+            rows = np.flatnonzero(self.dag.op == EXP2)[:AHEAD].astype(np.int32)
+            rows = np.union1d(rows[self._known[rows] < 0], nodes)
+            # lanes that are off hold anything: what fails there does not matter
+            with suppress(BudgetSpent, Unprovable):
+                self._powers(rows)
+                return
+        self._powers(nodes)
+
+    def _powers(self, nodes: Nodes) -> None:
+        polys = self.normalize(self.dag.args[0, nodes])
+        self._known[nodes] = [self.f.exp2(i) for i in polys.tolist()]
 
     def _maxima(self, nodes: Nodes) -> None:
         """Maxima of maxima: inner ones that are used elsewhere first, each from its leaves."""

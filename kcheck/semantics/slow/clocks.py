@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kcheck.ptx_frontend.tree import Instr
-from kcheck.semantics.slow.strength import Kind
+from kcheck.semantics.strength import Kind
 
 Clock = dict[int, int]
 

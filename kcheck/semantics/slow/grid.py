@@ -51,7 +51,8 @@ class Grid:
                 idle = 0
                 continue
             self.started.append(scheduler)
-            idle = idle + 1 if self.context.progress == before else 0
+            stalled = scheduler.stalled and self.context.progress == before
+            idle = idle + 1 if stalled else 0
             turns = idle // len(self.started)
             every = 1 + self.context.launch.threads // SPINS  # turns until each thread had one
             forever = turns > PATIENCE or (turns > every and all(s.spins() for s in self.started))

@@ -118,7 +118,7 @@ class Layout:
             at = _aligned(at, variable.align or type_bytes(variable.type))
             self._name("param", variable.name, at, variable.nbytes)
             if isinstance(param, Tensor):
-                region = self._place_tensor(param, inputs)
+                region = self._place_tensor(param, inputs, launch)
                 self.params.write(at, 8, Pointer(region.base, region.home))
             elif isinstance(param, Scalar):
                 value = inputs[param.name][0] if param.value is None else param.value
@@ -127,9 +127,18 @@ class Layout:
                 raise Unsupported("unsupported.tensormap")
             at += variable.nbytes
 
-    def _place_tensor(self, tensor: Tensor, inputs: Mapping[str, Sequence[Any]]) -> Region:
-        region = self._new_global(tensor.name, tensor.nbytes, tensor.role == "in")
+    def _place_tensor(
+        self, tensor: Tensor, inputs: Mapping[str, Sequence[Any]], launch: Launch
+    ) -> Region:
+        group = launch.sharing(tensor.name)
+        for name in group:
+            if name in self.tensors:
+                self.tensors[tensor.name] = tensor, self.tensors[name][1]
+                return self.tensors[name][1]
+        readonly = all(launch.buffers[name].role == "in" for name in group)
+        region = self._new_global(tensor.name, tensor.nbytes, readonly)
         self.tensors[tensor.name] = tensor, region
+        tensor = launch.buffers[group[0]]
         count = tensor.elements
         if tensor.role == "out":
             values: Sequence[Any] = [0] * count if tensor.init == "zero" else []

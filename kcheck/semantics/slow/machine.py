@@ -10,6 +10,8 @@ from kcheck.launch import FLOATS, Launch, Tensor
 from kcheck.ptx_frontend.forms import match
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Instr, Pair
+from kcheck.semantics.flow import ATOMICS
+from kcheck.semantics.idioms import Idioms
 from kcheck.semantics.slow import (  # noqa: F401  (they fill the table of handlers)
     access,
     atomics,
@@ -27,16 +29,13 @@ from kcheck.semantics.slow import (  # noqa: F401  (they fill the table of handl
 from kcheck.semantics.slow.conflicts import Race
 from kcheck.semantics.slow.decode import decode
 from kcheck.semantics.slow.errors import Triple
-from kcheck.semantics.slow.flow import ATOMICS
 from kcheck.semantics.slow.grid import Grid
-from kcheck.semantics.slow.idioms import Idioms
 from kcheck.semantics.slow.layout import Layout, float_format
 from kcheck.semantics.slow.memory import Region
 from kcheck.semantics.slow.numbers import Number
 from kcheck.semantics.slow.operands import Decoder
 from kcheck.semantics.slow.races import Monitor, Who
 from kcheck.semantics.slow.state import Context, Findings, SlowFinding, Step, Thread, chance
-from kcheck.semantics.slow.strength import kinds_of
 from kcheck.semantics.slow.units import (
     UNWRITTEN,
     Real,
@@ -46,6 +45,7 @@ from kcheck.semantics.slow.units import (
     as_int,
     as_real,
 )
+from kcheck.semantics.strength import kinds_of
 
 BUDGET = 50_000_000
 _ACCESSES = frozenset({"ld", "st", "ldmatrix", "cp.async", "fence"}) | ATOMICS
@@ -134,16 +134,21 @@ class SlowMachine:
             for name, (tensor, region) in self.context.layout.tensors.items()
             if tensor.role != "in"
         }
-        findings = self.context.findings
-        monitor = self.context.monitor
+        findings, monitor = self.context.findings, self.context.monitor
         return SlowResult(
             outputs,
             findings.kept,
             findings.seen,
             self.budget - self.context.left,
-            list(monitor.races.values()) if monitor else [],
+            self.races,
             monitor.same if monitor else {},
         )
+
+    @property
+    def races(self) -> list[Race]:
+        """The races seen so far, one entry per two instructions and reason."""
+        monitor = self.context.monitor
+        return list(monitor.races.values()) if monitor else []
 
     def _output(self, tensor: Tensor, region: Region) -> list[Output]:
         count = tensor.elements

@@ -29,8 +29,8 @@ from kcheck.semantics.slow.errors import Triple
 from kcheck.semantics.slow.memory import Memory
 from kcheck.semantics.slow.shadow import WORD, Access, Log, Window, Word, pieces
 from kcheck.semantics.slow.state import AtBarrier, AtMeeting, Cta, Thread
-from kcheck.semantics.slow.strength import Kind, fence_of
 from kcheck.semantics.slow.units import Home, Unit
+from kcheck.semantics.strength import Kind, fence_of
 
 PAIRING = "race.barrier-pairing"
 

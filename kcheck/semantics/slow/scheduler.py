@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kcheck import limits
 from kcheck.semantics.slow.copies import perform_all, perform_one
 from kcheck.semantics.slow.errors import BudgetExceeded, Unevaluated, Unsupported
 from kcheck.semantics.slow.report import deadlock
@@ -27,6 +28,8 @@ PREEMPT_CHANCE = 0.25
 COPY_CHANCE = 0.3  # that an open copy is done before a thread is chosen, in a random schedule
 SPINS = 64  # times that threads of a CTA may spin before other CTAs have a turn
 TURN = 32  # choices of a thread before other CTAs may have a turn, in a random schedule
+
+_LOOK = 1023  # instructions between two looks at the limits
 
 Key = tuple[object, ...]
 Reduce = Callable[[list[bool]], Any] | None
@@ -81,6 +84,8 @@ class Scheduler:
         self.rank = rank
         self.spinners: set[Thread] = set()  # since the last progress
         self.progress = 0
+        # in the last run a thread waited for a value, and none was about to do another access
+        self.stalled = False
         self.barriers: dict[int, Barrier] = {}
         self.warps: list[Warp] = []
         for i in range(0, len(cta.threads), WARP):
@@ -94,6 +99,8 @@ class Scheduler:
         `alone`: there are no others. A deadlock is a finding.
         """
         spins = turns = 0
+        self.stalled = False
+        busy = False
         try:
             while self.ready:
                 if self.chance and self.cta.copies and self.chance.random() < COPY_CHANCE:
@@ -103,6 +110,8 @@ class Scheduler:
                 self._took(t, signal)
                 turns += 1
                 spins += signal is SPINNING
+                busy = busy or (signal is PREEMPTED and not self._waits(t.pc))
+                self.stalled = spins > 0 and not busy
                 if spins > SPINS or (not alone and self.chance and turns >= TURN):
                     return False
         except Stop:
@@ -116,6 +125,11 @@ class Scheduler:
     def spins(self) -> bool:
         """Does every thread that could run only read again and again what it knows?"""
         return self.progress == self.context.progress and self.spinners.issuperset(self.ready)
+
+    def _waits(self, pc: int) -> bool:
+        """Is it the load of a loop that waits for a value?"""
+        kind = self.context.kinds.get(pc)
+        return kind is not None and kind.is_part_of("wait")
 
     def _choose(self) -> Thread:
         ready = self.ready
@@ -141,6 +155,8 @@ class Scheduler:
                     return PREEMPTED
                 t.pc = pc + 1
                 left -= 1
+                if not left & _LOOK:
+                    limits.check()
                 signal = steps[pc](t)
                 if signal is not None:
                     return signal
@@ -158,7 +174,7 @@ class Scheduler:
             if self.progress != self.context.progress:
                 self.spinners.clear()
                 self.progress = self.context.progress
-            if self.context.kinds[t.pc - 1].is_part_of("wait"):
+            if self._waits(t.pc - 1):
                 self.spinners.add(t)
             return
         self.spinners.discard(t)

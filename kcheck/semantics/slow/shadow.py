@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kcheck.semantics.slow.clocks import Chain, Knowledge
-from kcheck.semantics.slow.strength import Kind
 from kcheck.semantics.slow.units import Home, Unit
+from kcheck.semantics.strength import Kind
 
 if TYPE_CHECKING:
     from kcheck.semantics.slow.state import Thread

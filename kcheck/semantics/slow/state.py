@@ -20,7 +20,7 @@ from kcheck.semantics.slow.units import UNDEF, Unit
 if TYPE_CHECKING:
     from kcheck.semantics.slow.copies import Copy
     from kcheck.semantics.slow.races import Monitor
-    from kcheck.semantics.slow.strength import Kind
+    from kcheck.semantics.strength import Kind
 
 WARP = 32
 PER_PLACE = 16  # findings kept of one reason at one instruction

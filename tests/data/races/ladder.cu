@@ -175,3 +175,83 @@ __device__ void shuffled(const float* in, float* out) {
 
 extern "C" __global__ void w_shuffled(const float* in, float* out) { shuffled<false>(in, out); }
 extern "C" __global__ void shuffled_synced(const float* in, float* out) { shuffled<true>(in, out); }
+
+// blocks of any size up to 512, and any number of elements for each block
+
+extern "C" __global__ void any_interleaved(const float* in, float* out, int n) {
+  __shared__ float part[512];
+  const int t = threadIdx.x, threads = blockDim.x;
+  float sum = 0;
+  for (int i = t; i < n; i += threads) sum += in[blockIdx.x * n + i];
+  part[t] = sum;
+  __syncthreads();
+  for (int step = 1; step < threads; step *= 2) {
+    if (t % (2 * step) == 0 && t + step < threads) part[t] += part[t + step];
+    __syncthreads();
+  }
+  if (t == 0) out[blockIdx.x] = part[0];
+}
+
+// two elements on load, the second only where there is one; then steps of odd size, too
+extern "C" __global__ void any_sequential(const float* in, float* out, int n) {
+  __shared__ float part[512];
+  const int t = threadIdx.x, threads = blockDim.x;
+  const float* mine = in + blockIdx.x * n;
+  float sum = 0;
+  for (int i = t; i < n; i += 2 * threads) {
+    sum += mine[i];
+    if (i + threads < n) sum += mine[i + threads];
+  }
+  part[t] = sum;
+  __syncthreads();
+  for (int count = threads; count > 1;) {
+    const int half = (count + 1) / 2;
+    if (t + half < count) part[t] += part[t + half];
+    __syncthreads();
+    count = half;
+  }
+  if (t == 0) out[blockIdx.x] = part[0];
+}
+
+// blocks of a power of two from 64 on: the last warp alone
+template <bool synced>
+__device__ void any_last(const float* in, float* out, int n) {
+  __shared__ float part[512];
+  const int t = threadIdx.x, threads = blockDim.x;
+  float sum = 0;
+  for (int i = t; i < n; i += threads) sum += in[blockIdx.x * n + i];
+  part[t] = sum;
+  __syncthreads();
+  for (int step = threads / 2; step > 32; step /= 2) {
+    if (t < step) part[t] += part[t + step];
+    __syncthreads();
+  }
+  if (t < 32) {
+    if (synced) last_synced(part, t);
+    else last_volatile(part, t);
+  }
+  if (t == 0) out[blockIdx.x] = part[0];
+}
+
+extern "C" __global__ void any_last_synced(const float* in, float* out, int n) {
+  any_last<true>(in, out, n);
+}
+extern "C" __global__ void w_any_last(const float* in, float* out, int n) {
+  any_last<false>(in, out, n);
+}
+
+// whole warps
+extern "C" __global__ void any_shuffled(const float* in, float* out, int n) {
+  __shared__ float part[16];
+  const int t = threadIdx.x, threads = blockDim.x;
+  float sum = 0;
+  for (int i = t; i < n; i += threads) sum += in[blockIdx.x * n + i];
+  for (int step = 16; step > 0; step /= 2) sum += __shfl_down_sync(ALL, sum, step);
+  if (t % 32 == 0) part[t / 32] = sum;
+  __syncthreads();
+  if (t < 32) {
+    sum = t < threads / 32 ? part[t] : 0.0f;
+    for (int step = 8; step > 0; step /= 2) sum += __shfl_down_sync(ALL, sum, step);
+    if (t == 0) out[blockIdx.x] = sum;
+  }
+}

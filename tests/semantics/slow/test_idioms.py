@@ -14,8 +14,8 @@ from kcheck.launch import Launch, Tensor
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.lower import lower
 from kcheck.ptx_frontend.parser import parse_file
+from kcheck.semantics.idioms import Idioms
 from kcheck.semantics.slow import Exact, SlowMachine, SlowResult, Unsupported
-from kcheck.semantics.slow.idioms import Idioms
 from tests.semantics.slow.harness import plain
 
 PTX = Path(__file__).parents[2] / "data" / "idioms" / "idioms.ptx"

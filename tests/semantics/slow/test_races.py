@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcheck.semantics.slow import UNDEF
+from kcheck.semantics.slow import UNDEF, grid
 from tests.semantics.slow.watch import names, reasons, watch
 
 STORE = "st.shared.u32 [s], i;"
@@ -357,6 +357,32 @@ def test_spinning_within_a_cta() -> None:
     for seed in (None, 1):
         result = watch(body + "st.global.u32 [x], i;", seed=seed)
         assert (result.findings, result.races) == ([], [])
+
+
+LONG_PHASE = """
+    mov.u32 u, 0;
+    M: ld.global.u32 r, [A+4]; add.u32 u, u, r; setp.lt.u32 p, u, {0}; @p bra M;
+"""
+FLAG = """
+    setp.eq.u32 p, i, 0; @p st.volatile.shared.u32 [f], 0; bar.sync 0;
+    mov.u32 r, 1; setp.gt.u32 p, i, 1; @p bra E; setp.eq.u32 p, i, 0; @!p bra W;
+"""
+WAIT_FOR_IT = """
+    st.release.cta.shared.u32 [f], 1; bra E;
+    W: ld.acquire.cta.shared.u32 v, [f]; setp.ne.u32 q, v, 1; @q bra W; E:
+"""
+
+
+@pytest.mark.parametrize(
+    "body", [LONG_PHASE.format(32), FLAG + LONG_PHASE.format(900) + WAIT_FOR_IT]
+)
+def test_a_long_phase_without_stores_is_no_spin(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random turns: CTAs that only load for many turns, alone or while others wait for them."""
+    monkeypatch.setattr(grid, "PATIENCE", 2)
+    for seed in range(8):
+        result = watch(body + KEEP, ctas=2, seed=seed)
+        assert (result.findings, result.races) == ([], [])
+        assert result.outputs["O"][:128] == [1] * 128
 
 
 def test_undefined_shared_memory_is_still_seen() -> None:

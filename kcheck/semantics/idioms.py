@@ -1,6 +1,7 @@
 """Uses of values that hang on the schedule which are right all the same (DESIGN.md 5).
 
-Recognized by the shape of the code around an instruction:
+Recognized by the shape of the code around an instruction. Both evaluators use this: the shape of
+the code is read once, what it means they work out apart.
 
 - `wait`: a strong load in a loop without effects that only ends on the loaded value.
 - `ticket`: atom.add or atom.inc whose old value is compared for equality and only decides branches
@@ -17,7 +18,8 @@ from functools import cached_property
 
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Instr
-from kcheck.semantics.slow.flow import ATOMICS, EFFECTS, Flow, Use
+from kcheck.semantics.flow import ATOMICS, EFFECTS, Flow, Use
+from kcheck.semantics.peeled import peeled_rounds
 
 # forms that a loop may hold which waits for a value
 _HARMLESS = frozenset({"ld", "fence", "nanosleep", "bar.red", "bra", "prefetch"})
@@ -34,12 +36,15 @@ _STRONG = frozenset({"volatile", "relaxed", "acquire"})
 class Idiom:
     """What an instruction is part of.
 
-    `loop`: the instructions of a `wait` loop. `compares`: the setp of a `ticket`. `operation`:
-    of a `cas` or its `seed`, like `add.f32`.
+    `loop`: the instructions of a `wait` loop, `load` the load in it, `peeled` the rounds that
+    stand before it. `compares`: the setp of a `ticket`. `operation`: of a `cas` or its `seed`,
+    like `add.f32`.
     """
 
     name: str
     loop: frozenset[int] = frozenset()
+    load: int = -1
+    peeled: frozenset[int] = frozenset()
     compares: frozenset[int] = frozenset()
     operation: str = ""
 
@@ -84,15 +89,20 @@ class Idioms:
         if self.flow.names[pc] != "ld" or not _STRONG & set(instr.opcode):
             return None
         loop = self._blocking_loop(pc)
-        return Idiom("wait", loop) if loop else None
+        return Idiom("wait", loop, pc, peeled_rounds(self.flow, pc, loop)) if loop else None
 
     def _first_loads(self, wait: int, idiom: Idiom) -> None:
-        """The load before the loop, if the loop is one of `while` and not of `do`."""
+        """The load before the loop, if the loop is one of `while` and not of `do`; or those of
+        rounds before the loop.
+        """
         flow = self.flow
+        for pc in idiom.peeled:
+            if flow.names[pc] == "ld":
+                self.found.setdefault(pc, idiom)
         ends = {use for use, _ in flow.ends(wait)}
         for pc, name in enumerate(flow.names):
-            strong = name == "ld" and _STRONG & set(flow.code[pc].opcode)
-            if strong and pc not in self.found and flow.defs[pc] == flow.defs[wait]:
+            alike = name == "ld" and flow.code[pc].opcode == flow.code[wait].opcode
+            if alike and pc not in self.found and flow.defs[pc] == flow.defs[wait]:
                 mine = {use for use, _ in flow.ends(pc)}
                 if mine and mine <= ends:
                     self.found[pc] = idiom
@@ -102,7 +112,7 @@ class Idioms:
         if flow.names[pc] != "atom.cas":
             return None
         loop = self._blocking_loop(pc)
-        if not loop or not self._ends_in(pc, pc):
+        if not loop or not self._ends_in(pc, pc, loop):
             return None
         new = [n for n, roles in flow.uses[pc].items() if "b" in roles]
         slice_ = flow.sources(new, loop) - {pc}
@@ -113,18 +123,18 @@ class Idioms:
         opcode = flow.code[cores[0]].opcode
         return Idiom("cas", loop, operation=operation(opcode[0], opcode[-1]))
 
-    def _ends_in(self, pc: int, cas: int) -> bool:
-        """Is a value only given to a CAS and compared with what it gives back?"""
+    def _ends_in(self, pc: int, cas: int, loop: frozenset[int]) -> bool:
+        """Is a value only given to a CAS and compared with what it gives back, in its loop?"""
         ends = self.flow.ends(pc)
         allowed = {(cas, "a"), (cas, "b")}
         return all(
-            (use.pc, use.role) in allowed or (use.role == "guard" and compared)
+            (use.pc, use.role) in allowed or (use.role == "guard" and compared and use.pc in loop)
             for use, compared in ends
         ) and any(use.pc == cas for use, _ in ends)
 
     def _seeds(self, cas: int, idiom: Idiom) -> None:
         for pc, name in enumerate(self.flow.names):
-            if name != "ld" or pc in self.found or not self._ends_in(pc, cas):
+            if name != "ld" or pc in self.found or not self._ends_in(pc, cas, idiom.loop):
                 continue
             if any(use == Use(cas, "a") for use, _ in self.flow.ends(pc)):
                 self.found[pc] = Idiom("seed", operation=idiom.operation)
@@ -139,7 +149,7 @@ class Idioms:
         if not all(compared and self._decides(use) for use, compared in ends):
             return None
         compares = self._compares(pc)
-        loops = [idiom.loop for idiom in self.found.values() if idiom.name == "wait"]
+        loops = [idiom.loop | idiom.peeled for idiom in self.found.values() if idiom.name == "wait"]
         if all(any(at in loop for loop in loops) for at in compares):
             return Idiom("arrival")
         equal = all({"eq", "ne"} & set(flow.code[at].opcode) for at in compares)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from kcheck.ptx_frontend.forms import match
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Instr
-from kcheck.semantics.slow.flow import ATOMICS
-from kcheck.semantics.slow.idioms import Idiom, Idioms, operation
+from kcheck.semantics.flow import ATOMICS
+from kcheck.semantics.idioms import Idiom, Idioms, operation
 
 # how far a scope reaches; 0: a weak access
 SCOPES = {"": 0, "cta": 1, "cluster": 2, "gpu": 3, "gl": 3, "sys": 4}

@@ -1,4 +1,7 @@
-"""Which registers an instruction reads and writes, and where a value can go."""
+"""Which registers an instruction reads and writes, and where a value can go.
+
+The shape of the code only: both evaluators use it.
+"""
 
 from __future__ import annotations
 

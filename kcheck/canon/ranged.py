@@ -1,0 +1,228 @@
+"""A domain beside interval arithmetic: what the inputs' ranges decide is decided.
+
+A value is that of another domain and an enclosure that holds for all inputs within their ranges.
+A comparison or a maximum that follows from the enclosures is taken so; all else is the other
+domain's. Both sides of a question must be given the same ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kcheck.canon.constants import GATHER
+from kcheck.canon.domain import Bool, Domain, Index
+from kcheck.canon.enclosure import Enclosure, EnclosureDomain, EnclosureStore
+from kcheck.canon.known import Number
+
+# what may lie outside the domain of a function -> the arguments for which it may
+_EDGES: dict[str, Callable[[Enclosure], Bool]] = {
+    "lg2": lambda a: a.low <= 0,
+    "sqrt": lambda a: a.low < 0,
+}
+
+
+class RangedValue:
+    """Values `v` of a domain, within `e`; `nonzero`: lanes that are not 0 for another reason."""
+
+    __slots__ = ("e", "nonzero", "v")
+
+    def __init__(self, v: Any, e: Enclosure, nonzero: Bool | None = None) -> None:
+        self.v, self.e, self.nonzero = v, e, nonzero
+
+    @property
+    def apart(self) -> Bool:
+        """Lanes that are not 0."""
+        out: Bool = (self.e.low > 0) | (self.e.high < 0)
+        return out if self.nonzero is None else out | self.nonzero
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lanes' shape."""
+        shape: tuple[int, ...] = self.v.shape
+        return shape
+
+    def __getitem__(self, index: Any) -> RangedValue:
+        """Lanes picked by a NumPy index."""
+        nonzero = None if self.nonzero is None else self._broadcast(self.nonzero)[index]
+        return RangedValue(self.v[index], self.whole()[index], nonzero)
+
+    def reshape(self, shape: tuple[int, ...]) -> RangedValue:
+        """The same lanes in another shape."""
+        nonzero = None if self.nonzero is None else self._broadcast(self.nonzero).reshape(shape)
+        return RangedValue(self.v.reshape(shape), self.whole().reshape(shape), nonzero)
+
+    def _broadcast(self, flags: Bool) -> Bool:
+        return np.broadcast_to(flags, self.shape)
+
+    def whole(self) -> Enclosure:
+        """The enclosure in the value's own shape."""
+        if self.e.shape == self.shape:
+            return self.e
+        low, high = (np.broadcast_to(end, self.shape) for end in self.e.ends)
+        return Enclosure(low, high)
+
+
+class RangedStore:
+    """Memories side by side: values, enclosures, and what is not 0 for another reason."""
+
+    def __init__(self, values: Any, ends: EnclosureStore, n: int) -> None:
+        self._values, self._ends = values, ends
+        self._nonzero: Bool = np.zeros(n, bool)
+
+    def read(self, index: Index) -> RangedValue:
+        """The cells at `index`."""
+        return RangedValue(self._values.read(index), self._ends.read(index), self._nonzero[index])
+
+    def write(self, index: Index, value: RangedValue) -> None:
+        """Put `value` into the cells."""
+        self._values.write(index, value.v)
+        self._ends.write(index, value.e)
+        self._nonzero[index] = value.apart
+
+    def add(self, index: Index, value: RangedValue) -> None:
+        """Add to the cells, repeated ones in turn."""
+        self._values.add(index, value.v)
+        self._ends.add(index, value.e)
+        self._nonzero[index] = False
+
+
+class RangedDomain:
+    """The operations. `ranges`: name of an input -> its least and greatest value; `nonzero`:
+    those that are never 0.
+
+    `beyond`: the functions (`div` among them) that some argument may lie outside the domain of,
+    as far as the enclosures tell.
+    """
+
+    def __init__(
+        self,
+        inner: Domain[Any],
+        ranges: Mapping[str, tuple[float, float]],
+        nonzero: Collection[str] = (),
+    ) -> None:
+        self.inner = inner
+        self.ranges = ranges
+        self.nonzero = nonzero
+        self.beyond: set[str] = set()
+        self._ends = EnclosureDomain({})
+
+    def constants(self, values: Sequence[Number], index: Index) -> RangedValue:
+        """Lane i holds `values[index[i]]`."""
+        return RangedValue(self.inner.constants(values, index), self._ends.constants(values, index))
+
+    def input(self, name: str, n: int) -> RangedValue:
+        """The symbols of a tensor."""
+        low, high = self.ranges.get(name, (-np.inf, np.inf))
+        ends = Enclosure(np.full(n, low), np.full(n, high))
+        nonzero = np.ones(n, bool) if name in self.nonzero else None
+        return RangedValue(self.inner.input(name, n), ends, nonzero)
+
+    def store(self, n: int) -> RangedStore:
+        """A new memory."""
+        return RangedStore(self.inner.store(n), self._ends.store(n), n)
+
+    def where(self, mask: Bool, a: RangedValue, b: RangedValue) -> RangedValue:
+        """`a` where the concrete mask holds, else `b`."""
+        return RangedValue(
+            self.inner.where(mask, a.v, b.v),
+            self._ends.where(mask, a.e, b.e),
+            None if a.nonzero is None and b.nonzero is None else np.where(mask, a.apart, b.apart),
+        )
+
+    def stack(self, values: Sequence[RangedValue]) -> RangedValue:
+        """Values of one shape along a new first axis."""
+        return RangedValue(
+            self.inner.stack([x.v for x in values]),
+            self._ends.stack([x.whole() for x in values]),
+            np.stack([np.broadcast_to(x.apart, x.shape) for x in values]),
+        )
+
+    def neg(self, a: RangedValue) -> RangedValue:
+        return RangedValue(self.inner.neg(a.v), self._ends.neg(a.e), a.nonzero)
+
+    def add(self, a: RangedValue, b: RangedValue) -> RangedValue:
+        return RangedValue(self.inner.add(a.v, b.v), self._ends.add(a.e, b.e))
+
+    def sub(self, a: RangedValue, b: RangedValue) -> RangedValue:
+        return RangedValue(self.inner.sub(a.v, b.v), self._ends.sub(a.e, b.e))
+
+    def mul(self, a: RangedValue, b: RangedValue) -> RangedValue:
+        return RangedValue(self.inner.mul(a.v, b.v), self._ends.mul(a.e, b.e), a.apart & b.apart)
+
+    def fma(self, a: RangedValue, b: RangedValue, c: RangedValue) -> RangedValue:
+        return RangedValue(self.inner.fma(a.v, b.v, c.v), self._ends.fma(a.e, b.e, c.e))
+
+    def matmul(self, a: RangedValue, b: RangedValue) -> RangedValue:
+        """Batched product of (..., M, K) and (..., K, N)."""
+        return RangedValue(self.inner.matmul(a.v, b.v), self._ends.matmul(a.whole(), b.whole()))
+
+    def div(self, a: RangedValue, b: RangedValue) -> tuple[RangedValue, Bool]:
+        """The quotient, and where the divisor is zero for the other domain."""
+        if not b.apart.all():
+            self.beyond.add("div")
+        quotient, zero = self.inner.div(a.v, b.v)
+        return RangedValue(quotient, self._ends.div(a.e, b.e)[0], a.apart & b.apart), zero
+
+    def exp2(self, a: RangedValue) -> RangedValue:
+        return RangedValue(self.inner.exp2(a.v), self._ends.exp2(a.e))
+
+    def maximum(self, a: RangedValue, b: RangedValue) -> RangedValue:
+        """One of them where it is never the smaller one."""
+        first, second = a.e.low >= b.e.high, b.e.low >= a.e.high
+        v = None
+        if not (first | second).all():
+            v = self.inner.maximum(a.v, b.v)
+        for here, x in ((first, a.v), (second, b.v)):
+            if here.any():
+                v = self.inner.where(here, x, a.v if v is None else v)
+        return RangedValue(v, self._ends.maximum(a.e, b.e))
+
+    def minimum(self, a: RangedValue, b: RangedValue) -> RangedValue:
+        return self.neg(self.maximum(self.neg(a), self.neg(b)))
+
+    def compare(self, op: str, a: RangedValue, b: RangedValue) -> RangedValue:
+        """The indicator; its enclosure is a point where the ranges decide."""
+        ends = self._ends.compare(op, a.e, b.e)
+        if op in ("eq", "ne"):
+            apart = (a.apart & _is_zero(b)) | (_is_zero(a) & b.apart)
+            known = np.full(apart.shape, float(op == "ne"))
+            ends = self._ends.where(apart, Enclosure(known, known), ends)
+        return RangedValue(self.inner.compare(op, a.v, b.v), ends)
+
+    def select(self, p: RangedValue, a: RangedValue, b: RangedValue) -> RangedValue:
+        return RangedValue(self.inner.select(p.v, a.v, b.v), self._ends.select(p.e, a.e, b.e))
+
+    def atom(self, name: str, args: Sequence[RangedValue]) -> RangedValue:
+        """A function."""
+        if name in _EDGES and _EDGES[name](args[0].e).any():
+            self.beyond.add(name)
+        value = self.inner.atom(name, [x.v for x in args])
+        table = name.removeprefix(GATHER)
+        if table == name:
+            return RangedValue(value, self._ends.atom(name, [x.e for x in args]))
+        low, high = self.ranges.get(table, (-np.inf, np.inf))
+        shape = args[0].e.shape
+        return RangedValue(value, Enclosure(np.full(shape, low), np.full(shape, high)))
+
+    def decide(self, p: RangedValue) -> NDArray[np.int8]:
+        """1 or 0 where the ranges say so, or the other domain does; else -1."""
+        known = self._ends.decide(p.e)
+        return np.where(known >= 0, known, self.inner.decide(p.v)).astype(np.int8)
+
+    def equal(self, a: RangedValue, b: RangedValue) -> Bool:
+        """The same for the other domain."""
+        return self.inner.equal(a.v, b.v)
+
+
+def _is_zero(a: RangedValue) -> Bool:
+    zero: Bool = (a.e.low == 0) & (a.e.high == 0)
+    return zero
+
+
+def plain(value: Any) -> Any:
+    """The other domain's value."""
+    return value.v if isinstance(value, RangedValue) else value

@@ -1,0 +1,142 @@
+"""Random expressions over the reals: built in any domain, and computed in float64."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from kcheck.canon.domain import Domain
+
+INPUTS = ("x", "y", "z")
+NUMBERS = [Fraction(n, d) for n in (-3, -1, 0, 1, 2, 5) for d in (1, 2, 3)]
+
+
+@dataclass(frozen=True)
+class Expr:
+    """An operation with its arguments; leaves are `in:x` and numbers."""
+
+    op: str
+    args: tuple[Any, ...] = ()
+
+    def __add__(self, other: Expr | int) -> Expr:
+        return Expr("add", (self, whole(other)))
+
+    def __sub__(self, other: Expr | int) -> Expr:
+        return Expr("sub", (self, whole(other)))
+
+    def __mul__(self, other: Expr | int) -> Expr:
+        return Expr("mul", (self, whole(other)))
+
+    def __truediv__(self, other: Expr | int) -> Expr:
+        return Expr("div", (self, whole(other)))
+
+    def __neg__(self) -> Expr:
+        return Expr("neg", (self,))
+
+    def __str__(self) -> str:
+        return f"{self.op}({', '.join(map(str, self.args))})" if self.args else self.op
+
+
+def number(value: Fraction | int) -> Expr:
+    return Expr(f"#{Fraction(value)}")
+
+
+def whole(value: Expr | int) -> Expr:
+    return number(value) if isinstance(value, int) else value
+
+
+def call(op: str, *args: Expr | int) -> Expr:
+    """An operation by name, like `call("select", call("gt", x, 0), x, y)`."""
+    return Expr(op, tuple(map(whole, args)))
+
+
+X, Y, Z = (Expr(f"in:{name}") for name in INPUTS)
+
+
+def build(expr: Expr, d: Domain[Any]) -> Any:
+    """The value of an expression in a domain; shape (1,)."""
+    if expr.op.startswith("in:"):
+        return d.input(expr.op[3:], 1)
+    if expr.op.startswith("#"):
+        return d.constants([Fraction(expr.op[1:])], np.zeros(1, np.int64))
+    args = [build(arg, d) for arg in expr.args]
+    if expr.op == "div":
+        return d.div(*args)[0]
+    if expr.op in ("lg2", "sqrt"):
+        return d.atom(expr.op, args)
+    if expr.op in ("lt", "le", "gt", "ge", "eq", "ne"):
+        return d.compare(expr.op, *args)
+    return getattr(d, expr.op)(*args)
+
+
+_FLOAT: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "neg": np.negative,
+    "fma": lambda a, b, c: a * b + c,
+    "exp2": np.exp2,
+    "lg2": np.log2,
+    "sqrt": np.sqrt,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "select": lambda p, a, b: np.where(p, a, b),
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}
+
+
+def compute(expr: Expr, inputs: dict[str, Any]) -> Any:
+    """The same in float64."""
+    if expr.op.startswith("in:"):
+        return inputs[expr.op[3:]]
+    if expr.op.startswith("#"):
+        return np.full(len(inputs["x"]), float(Fraction(expr.op[1:])))
+    return _FLOAT[expr.op](*(compute(arg, inputs) for arg in expr.args))
+
+
+def some(rng: random.Random, depth: int, ops: tuple[str, ...]) -> Expr:
+    """A random expression; what is divided by, or put under a root or a logarithm, is positive."""
+    if depth == 0 or rng.random() < 0.15:
+        leaf = rng.random() < 0.75
+        return Expr("in:" + rng.choice(INPUTS)) if leaf else number(rng.choice(NUMBERS))
+    op = rng.choice(ops)
+
+    def inner() -> Expr:
+        return some(rng, depth - 1, ops)
+
+    if op == "div":
+        return Expr("div", (inner(), positive(rng, inner())))
+    if op in ("lg2", "sqrt"):
+        return Expr(op, (positive(rng, inner()),))
+    if op == "select":
+        compare = Expr(rng.choice(("lt", "le", "gt", "ge", "eq", "ne")), (inner(), inner()))
+        return Expr("select", (compare, inner(), inner()))
+    return Expr(op, tuple(inner() for _ in range({"neg": 1, "exp2": 1, "fma": 3}.get(op, 2))))
+
+
+def positive(rng: random.Random, e: Expr) -> Expr:
+    """An expression that is positive everywhere."""
+    if rng.random() < 0.5:
+        return Expr("exp2", (e,))
+    return Expr("add", (Expr("mul", (e, e)), number(1)))
+
+
+def points(seed: int) -> dict[str, Any]:
+    """Inputs on which expressions that differ show it: small, equal, and of either sign."""
+    rng = np.random.default_rng(seed)
+    grid = np.array(
+        [(a, b, c) for a in (-1, 0, 1, 2) for b in (-1, 0, 1, 2) for c in (-1, 0, 1, 2)]
+    )
+    rows = np.concatenate([grid, rng.integers(-8, 9, (64, 3)) / 4])
+    return dict(zip(INPUTS, rows.T.astype(float), strict=True))

@@ -1,0 +1,159 @@
+"""What the term engine proves, and what it must not."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from kcheck.canon.term.domain import TermDomain
+from tests.canon.term.expressions import Expr, X, Y, Z, build, call, number
+
+
+def exp2(e: Expr) -> Expr:
+    return call("exp2", e)
+
+
+def lg2(e: Expr) -> Expr:
+    return call("lg2", e)
+
+
+def sqrt(e: Expr | int) -> Expr:
+    return call("sqrt", e)
+
+
+def top(*each: Expr | int) -> Expr:
+    first, *rest = each
+    for e in rest:
+        first = call("maximum", first, e)
+    return first if isinstance(first, Expr) else number(first)
+
+
+def select(op: str, a: Expr, b: Expr | int, yes: Expr | int, no: Expr | int) -> Expr:
+    return call("select", call(op, a, b), yes, no)
+
+
+HALF = number(Fraction(1, 2))
+TENTH = number(Fraction(13421773, 2**27))  # 0.1 in f32: three of them pass 64 bits
+L = exp2(X) + exp2(Y) + exp2(Z)
+SIX = [X, Y, Z, X + Y, Y + Z, X * Z]
+NINE = [*SIX, X * Y, Y * Y, Z * Z]
+
+EQUAL = {
+    "a difference of squares": ((X + Y) * (X - Y), X * X - Y * Y),
+    "a cube": ((X + Y) * (X + Y) * (X + Y), X * X * X + X * X * Y * 3 + X * Y * Y * 3 + Y * Y * Y),
+    "literals beyond 64 bits": (X * TENTH * TENTH * TENTH, TENTH * (TENTH * (TENTH * X))),
+    "2^(x+1)": (exp2(X + 1), exp2(X) * 2),
+    "2^(x/2) squared": (exp2(X * HALF) * exp2(X * HALF), exp2(X)),
+    "2^(x+1/2) squared": (exp2(X + HALF) * exp2(X + HALF), exp2(X * 2) * 2),
+    "2^x 2^-x": (exp2(X) * exp2(-X), number(1)),
+    "nested": (exp2(exp2(X + 1)), exp2(exp2(X) * 2)),
+    "sqrt 2 squared": (sqrt(2) * sqrt(2), number(2)),
+    "sqrt 8": (sqrt(8), sqrt(2) * 2),
+    "sqrt 2 sqrt 3": (sqrt(2) * sqrt(3) * sqrt(2), sqrt(3) * 2),
+    "sqrt squared": (sqrt(X * X + 1) * sqrt(X * X + 1), X * X + 1),
+    "1/sqrt": (number(1) / sqrt(X * X + 1), sqrt(X * X + 1) / (X * X + 1)),
+    "sums of quotients": (number(1) / X + number(1) / Y, (X + Y) / (X * Y)),
+    "a quotient that divides": ((X * X - Y * Y) / (X + Y), X - Y),
+    "parts of one": (X / (X + Y) + Y / (X + Y), number(1)),
+    "two divisors": (
+        number(1) / (X + Y) - number(1) / (X + Z),
+        (Z - Y) / ((X + Y) * (X + Z)),
+    ),
+    "a divisor of quotients": (number(1) / (number(1) + X / Y), Y / (Y + X)),
+    "softmax shifted": (exp2(X) / L, exp2(X - Y) / (exp2(X - Y) + 1 + exp2(Z - Y))),
+    "softmax renormalized": (
+        (exp2(X) / (exp2(X) + exp2(Y)) * (exp2(X) + exp2(Y)) + exp2(Z)) / L,
+        (exp2(X) + exp2(Z)) / L,
+    ),
+    "a maximum is a set": (top(X, Y, X), top(Y, X)),
+    "a maximum of maxima": (top(top(*SIX[:3]), top(*SIX[3:])), top(*reversed(SIX))),
+    "a large set scaled": (top(*(e * 3 for e in NINE)), top(*NINE) * 3),
+    "a maximum shifted": (top(X + Z, Y + Z), top(X, Y) + Z),
+    "a maximum scaled": (top(X * 3, Y * 3), top(X, Y) * 3),
+    "a maximum of numbers": (top(X, 1, 3), top(3, X)),
+    "x and x + 1": (top(X, X + 1), X + 1),
+    "a minimum": (call("minimum", X, Y), X + Y - top(X, Y)),
+    "relu(-x) + x": (top(-X, 0) + X, top(X, 0)),
+    "softmax less its maximum": (
+        exp2(X - top(X, Y, Z)) / (exp2(X - top(X, Y, Z)) + exp2(Y - top(Z, Y, X))),
+        exp2(X) / (exp2(X) + exp2(Y)),
+    ),
+    "online softmax": (
+        (exp2(X - top(X, Y)) * exp2(top(X, Y) - top(X, Y, Z)) + exp2(Z - top(X, Y, Z)))
+        / (
+            (exp2(X - top(X, Y)) + exp2(Y - top(X, Y))) * exp2(top(X, Y) - top(X, Y, Z))
+            + exp2(Z - top(X, Y, Z))
+        ),
+        (exp2(X) + exp2(Z)) / L,
+    ),
+    "relu by a select": (select("gt", X, 0, X, 0), top(X, 0)),
+    "relu by a select, at 0 too": (select("ge", X, 0, X, 0), top(X, 0)),
+    "relu, arms exchanged": (select("lt", X, 0, 0, X), top(0, X)),
+    "the greater by a select": (select("ge", X, Y, X, Y), top(X, Y)),
+    "abs by a select": (select("lt", X, 0, -X, X), top(X, -X)),
+    "leaky relu": (select("gt", X, 0, X, X * TENTH), top(X, X * TENTH)),
+    "clamp": (call("minimum", top(X, 0), 1), top(call("minimum", X, 1), 0)),
+    "a guarded exp2": (
+        select("lt", X, -126, exp2(X * HALF) * exp2(X * HALF), exp2(X)),
+        exp2(X),
+    ),
+    "a function of a select": (
+        exp2(select("lt", X, Y, X, Z)),
+        select("lt", X, Y, exp2(X), exp2(Z)),
+    ),
+    "one over a select": (
+        number(1) / select("lt", X, Y, X * X + 1, Z * Z + 1),
+        select("lt", X, Y, number(1) / (X * X + 1), number(1) / (Z * Z + 1)),
+    ),
+    "x where x = y": (select("eq", X, Y, X, Y), Y),
+    "compare scaled": (select("lt", X * 2, Y * 2, X, Z), select("gt", Y, X, X, Z)),
+    "compare an exponential": (select("gt", exp2(X), 0, X, Z), X),
+    "not less": (select("ge", X, Y, X, Z), select("lt", X, Y, Z, X)),
+    "lg2 of a product": (lg2(exp2(X) * exp2(Y)), X + Y),
+    "lg2(2^x)": (lg2(exp2(X)), X),
+    "2^(lg2)": (exp2(lg2(X * X + 1)), X * X + 1),
+    "a power": (exp2(lg2(X * X + 1) * 2), (X * X + 1) * (X * X + 1)),
+    "log-sum-exp": (lg2(exp2(X) + exp2(Y)), lg2(exp2(X - Y) + 1) + Y),
+    "lg2 of a number": (lg2(number(12)), lg2(number(3)) + 2),
+}
+
+DIFFERENT = {
+    "a sign": ((X + Y) * (X - Y), X * X + Y * Y),
+    "2^(x^2), 2^(x^3)": (exp2(X * X), exp2(X * X * X)),
+    "2^(x+1), 3 2^x": (exp2(X + 1), exp2(X) * 3),
+    "sqrt 2, 1.4142135": (sqrt(2), number(Fraction(14142135, 10**7))),
+    "sqrt(x^2), x": (sqrt(X * X), X),
+    "literals in the last place": (X * TENTH, X * number(Fraction(13421772, 2**27))),
+    "max, min": (top(X, Y), call("minimum", X, Y)),
+    "max(-x, -y)": (top(-X, -Y), -top(X, Y)),
+    "a maximum scaled by -1": (top(X * -3, Y * -3), top(X, Y) * -3),
+    "one key less": (exp2(X) / L, exp2(X) / (exp2(X) + exp2(Y))),
+    "relu, abs": (top(X, 0), top(X, -X)),
+    "less, less or equal": (select("lt", X, Y, 1, 0), select("le", X, Y, 1, 0)),
+    "compare scaled by -1": (select("lt", X * -1, Y * -1, X, Z), select("lt", X, Y, X, Z)),
+    "lg2 of a sum": (lg2(exp2(X) + exp2(Y)), X + Y),
+    "online without rescaling": (
+        (exp2(X - top(X, Y)) + exp2(Z - top(X, Y, Z))) / exp2(-top(X, Y, Z)),
+        exp2(X) + exp2(Z),
+    ),
+}
+
+
+def proved(pair: tuple[Expr, Expr]) -> bool:
+    domain = TermDomain()
+    return bool(domain.equal(*(build(e, domain) for e in pair)).all())
+
+
+@pytest.mark.parametrize("law", EQUAL)
+def test_law(law: str) -> None:
+    assert proved(EQUAL[law])
+
+
+@pytest.mark.parametrize("pair", DIFFERENT)
+def test_what_differs_is_not_proved(pair: str) -> None:
+    assert not proved(DIFFERENT[pair])
+
+
+def test_a_zero_divisor_is_never_part_of_a_proof() -> None:
+    assert not proved((X / (Y - Y), X / (Z - Z)))
