@@ -95,6 +95,9 @@ def commands() -> None:
 )
 @STRICT
 @click.option(
+    "--literal-constants", is_flag=True, help="Float literals are exact: 0f3FB8AA3B is not log2 e."
+)
+@click.option(
     "--witness",
     "--witness-dir",
     "witness_dir",

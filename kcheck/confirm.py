@@ -14,7 +14,7 @@ from kcheck.launch import Launch
 from kcheck.preconditions import kept
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.machine import Fault
-from kcheck.semantics.slow import UNDEF, UNWRITTEN, Enclosure, Exact, Real, SlowResult, Unevaluated
+from kcheck.semantics.slow import UNDEF, UNWRITTEN, Enclosure, Real, SlowResult, Unevaluated
 from kcheck.semantics.slow.conflicts import Race
 from kcheck.semantics.slow.origins import origin
 from kcheck.verdict import Finding, Location
@@ -70,7 +70,7 @@ class SlowRuns:
                 yield result
 
     def _run(self, inputs: dict[str, Any], ctas: list[int]) -> SlowResult | None:
-        for kind in (Exact, Enclosure) if self.side.rational else (Enclosure,):
+        for kind in self.side.numbers:
             machine = slow_machine(self.side, inputs, kind, ctas, races=self.races)
             try:
                 return machine.run()

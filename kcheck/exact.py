@@ -99,6 +99,7 @@ def _part(
                 ctas=ctas,
                 reals=reals,
                 races=shared,
+                identify=question.identify,
                 progress=partial(question.progress, f"proving: the {name}"),
             )
             if again.races:

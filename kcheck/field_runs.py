@@ -67,6 +67,7 @@ def _execute(question: Question, side: Subject, name: str, reals: Reals[Any]) ->
             reals=reals,
             races=question.safety,
             strict=question.strict,
+            identify=question.identify,
             progress=lambda done: question.progress(f"executing the {name}", done),
         )
     except Refused as error:

@@ -8,7 +8,6 @@ domain's. Both sides of a question must be given the same ranges.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from kcheck.canon.constants import GATHER
 from kcheck.canon.domain import Bool, Domain, Index
 from kcheck.canon.enclosure import Enclosure, EnclosureDomain, EnclosureStore
+from kcheck.canon.known import Number
 
 # what may lie outside the domain of a function -> the arguments for which it may
 _EDGES: dict[str, Callable[[Enclosure], Bool]] = {
@@ -110,7 +110,7 @@ class RangedDomain:
         self.beyond: set[str] = set()
         self._ends = EnclosureDomain({})
 
-    def constants(self, values: Sequence[Fraction], index: Index) -> RangedValue:
+    def constants(self, values: Sequence[Number], index: Index) -> RangedValue:
         """Lane i holds `values[index[i]]`."""
         return RangedValue(self.inner.constants(values, index), self._ends.constants(values, index))
 

@@ -29,6 +29,7 @@ from kcheck.canon.constants import (
 )
 from kcheck.canon.domain import Bool, Domain, V
 from kcheck.canon.folding import TAKE_A, TAKE_B, Folding
+from kcheck.canon.known import Number
 from kcheck.canon.ranged import RangedDomain
 
 Ids = NDArray[np.int32]
@@ -74,9 +75,10 @@ class Reals(Generic[V]):
 
     # construction
 
-    def constant(self, value: Fraction | int) -> Real[V]:
+    def constant(self, value: Number | int) -> Real[V]:
         """The same number in all lanes; shape (1,)."""
-        return self.uniform(self.constants.intern(Fraction(value)))
+        number = Fraction(value) if isinstance(value, int) else value
+        return self.uniform(self.constants.intern(number))
 
     def uniform(self, ident: int) -> Real[V]:
         """The same constant (by id) in all lanes; shape (1,). A new object each time."""
@@ -130,7 +132,8 @@ class Reals(Generic[V]):
     def image(self, c: Ids) -> V:
         """The domain's value of constants; specials and symbolic lanes give 0."""
         used, index = np.unique(c, return_inverse=True)
-        values = [self.constants.values[i] if i >= FINITE else Fraction(0) for i in used]
+        numbers = self.constants.number
+        values = [numbers(int(i)) if i >= FINITE else Fraction(0) for i in used]
         return self.domain.constants(values, index.reshape(c.shape).astype(np.int64))
 
     def value(self, a: Real[V]) -> V:
@@ -262,7 +265,7 @@ class Reals(Generic[V]):
         return self.unary("exp2", a, self.domain.exp2)
 
     def function(self, name: str, a: Real[V]) -> Real[V]:
-        """An atom of one argument: lg2, sqrt, tanh, sin, cos, rint, trunc, floor, ceil."""
+        """An atom of one argument: lg2, sqrt, tanh, erf, sin, cos, rint, round, ..."""
         result = self.unary(name, a, lambda x: self.domain.atom(name, [x]))
         if name not in _AT_ZERO or result.v is None:
             return result

@@ -9,6 +9,7 @@ from kcheck.semantics.copy_builders import COPY_BUILDERS
 from kcheck.semantics.decode import Builder
 from kcheck.semantics.float_builders import FLOAT_BUILDERS
 from kcheck.semantics.integer_builders import INTEGER_BUILDERS
+from kcheck.semantics.library_builders import LIBRARY_BUILDERS
 from kcheck.semantics.memory_builders import MEMORY_BUILDERS
 from kcheck.semantics.move_builders import MOVE_BUILDERS
 from kcheck.semantics.sync_builders import SYNC_BUILDERS
@@ -25,4 +26,5 @@ BUILDERS: dict[str, Builder] = {
     **COPY_BUILDERS,
     **WARP_BUILDERS,
     **SYNC_BUILDERS,
+    **LIBRARY_BUILDERS,
 }

@@ -38,6 +38,8 @@ class Algebra:
         self.monomials = Monomials(self._laws)
         self.exponents = Exponents(self.q)
         self.atoms: list[Generator] = []
+        # inputs that are positive: symbols of known constants
+        self.positive: set[int] = set()
         self._atom_ids: dict[Generator, int] = {}
         self.polys: list[tuple[Ids, Keys, Keys]] = []
         self._poly_ids: dict[bytes, int] = {}
@@ -288,6 +290,20 @@ class Algebra:
             return Fraction(0)
         term = self.single(poly)
         return self.q.values[term[0]] if term is not None and term[1:] == (0, 0) else None
+
+    def common(self, polys: Iterable[int]) -> Term:
+        """Powers of positive inputs that all terms of some sums have in common."""
+        if not self.positive:
+            return UNIT
+        powers = [
+            {g: n for g, n in self.monomials.powers(p) if g in self.positive}
+            for poly in polys
+            for p in self.polys[poly][1].tolist()
+        ]
+        if not powers:
+            return UNIT
+        shared = {g: n for g, n in powers[0].items() if all(other.get(g) == n for other in powers)}
+        return ONE, self.monomials.key(tuple(sorted(shared.items()))), 0
 
     # the factor of one chosen term
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck.canon.domain import Bool, Index
+from kcheck.canon.known import ROOTS, Known, Number
 from kcheck.canon.term.algebra import Algebra
 from kcheck.canon.term.dag import (
     ADD,
@@ -42,6 +43,7 @@ class TermDomain:
         self.names: list[str] = []
         self.constants_used: list[int] = []
         self._constants: dict[Fraction, int] = {}
+        self._knowns: dict[Known, int] = {}
         self._inputs: dict[str, Nodes] = {}
         self._symbols = 0
         self.one = self._constant(Fraction(1))
@@ -56,10 +58,27 @@ class TermDomain:
             found = self._constants[value] = int(self.dag.block(CONST, np.array([i]))[0])
         return found
 
-    def constants(self, values: Sequence[Fraction], index: Index) -> TermValue:
+    def constants(self, values: Sequence[Number], index: Index) -> TermValue:
         """Lane i holds `values[index[i]]`."""
-        table = np.array([self._constant(Fraction(v)) for v in values], np.int32)
-        return TermValue(table[index])
+        table = [self._known(v) if isinstance(v, Known) else self._constant(v) for v in values]
+        return TermValue(np.array(table, np.int32)[index])
+
+    def _known(self, number: Known) -> int:
+        """A product of symbols (positive indeterminates), and of roots, which have their law."""
+        found = self._knowns.get(number)
+        if found is None:
+            node = TermValue(np.full(1, self._constant(number.factor), np.int32))
+            for symbol, power in number.powers:
+                if symbol in ROOTS:
+                    base = TermValue(np.full(1, self._constant(ROOTS[symbol]), np.int32))
+                    factor = self.atom("sqrt", [base])
+                else:
+                    factor = self.input(symbol, 1)
+                    self.algebra.positive.update((-factor.n).tolist())
+                for _ in range(abs(power)):
+                    node = self._make(MUL if power > 0 else DIV, node, factor)
+            found = self._knowns[number] = int(node.n[0])
+        return found
 
     def input(self, name: str, n: int) -> TermValue:
         """Symbols; the same ones at each call."""

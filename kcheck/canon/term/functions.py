@@ -211,6 +211,7 @@ class Functions:
 
     def _positive(self, poly: int) -> int:
         a = self.a
+        poly = a.scaled(poly, a.power(a.common({poly}), -1))
         sign = self.sign(poly)
         if sign is not None:
             return a.one if sign > 0 else 0
@@ -229,6 +230,7 @@ class Functions:
 
     def _zero(self, poly: int) -> int:
         a = self.a
+        poly = a.scaled(poly, a.power(a.common({poly}), -1))
         sign = self.sign(poly)
         if sign is not None:
             return 0 if sign else a.one
@@ -266,6 +268,10 @@ class Functions:
 
     def _maximum(self, polys: set[int]) -> int:
         a = self.a
+        common = a.common(polys)
+        if common != UNIT:
+            down = a.power(common, -1)
+            return a.scaled(self._maximum({a.scaled(poly, down) for poly in polys}), common)
         elements = self._undominated({e for poly in polys for e in self._flat(poly)})
         if len(elements) == 1:
             return elements.pop()
