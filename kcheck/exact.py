@@ -42,8 +42,21 @@ class Proof:
 def prove(question: Question, run: FieldRun, comparisons: dict[str, Comparison]) -> Proof:
     """Prove the elements equal that both sides of `run` write.
 
-    `comparisons`: of `run`, which saw no fault, no race and no value that is no number.
+    `comparisons`: of `run`, which saw no fault, no race and no value that is no number. Where both
+    sides have the same literals, they are first taken as they are written: coefficients that are
+    numbers cost less than symbols.
     """
+    literals = run.reference.identified.keys()
+    if literals and literals == run.subject.identified.keys():
+        proof = _prove(question, run, comparisons, identify=False)
+        if proof.whole:
+            return proof
+    return _prove(question, run, comparisons, identify=question.identify)
+
+
+def _prove(
+    question: Question, run: FieldRun, comparisons: dict[str, Comparison], *, identify: bool
+) -> Proof:
     missing = {name: ~c.idle & (c.unwritten == 0) for name, c in comparisons.items()}
     ctas, size = run.reference.ctas, len(run.reference.ctas)
     if _separable(question, run) and run.reference.values + run.subject.values > ROWS:
@@ -53,7 +66,7 @@ def prove(question: Question, run: FieldRun, comparisons: dict[str, Comparison])
         # all of them: each side its own grid
         part = question.ctas if size >= len(ctas) else ctas[start : start + size]
         domain = TermDomain()
-        found = _part(question, run, part, domain)
+        found = _part(question, run, part, domain, identify)
         if isinstance(found, str):
             return Proof(missing, found)
         for name, c in found.items():
@@ -80,7 +93,11 @@ def _separable(question: Question, run: FieldRun) -> bool:
 
 
 def _part(
-    question: Question, run: FieldRun, ctas: list[int] | None, domain: TermDomain
+    question: Question,
+    run: FieldRun,
+    ctas: list[int] | None,
+    domain: TermDomain,
+    identify: bool,
 ) -> dict[str, Comparison] | str:
     """The comparison of some CTAs, or why there is none."""
     reals: Reals[Any] = Reals(question.within_ranges(domain))
@@ -99,7 +116,7 @@ def _part(
                 ctas=ctas,
                 reals=reals,
                 races=shared,
-                identify=question.identify,
+                identify=identify,
                 progress=partial(question.progress, f"proving: the {name}"),
             )
             if again.races:
