@@ -42,21 +42,8 @@ class Proof:
 def prove(question: Question, run: FieldRun, comparisons: dict[str, Comparison]) -> Proof:
     """Prove the elements equal that both sides of `run` write.
 
-    `comparisons`: of `run`, which saw no fault, no race and no value that is no number. Where both
-    sides have the same literals, they are first taken as they are written: coefficients that are
-    numbers cost less than symbols.
+    `comparisons`: of `run`, which saw no fault, no race and no value that is no number.
     """
-    literals = run.reference.identified.keys()
-    if literals and literals == run.subject.identified.keys():
-        proof = _prove(question, run, comparisons, identify=False)
-        if proof.whole:
-            return proof
-    return _prove(question, run, comparisons, identify=question.identify)
-
-
-def _prove(
-    question: Question, run: FieldRun, comparisons: dict[str, Comparison], *, identify: bool
-) -> Proof:
     missing = {name: ~c.idle & (c.unwritten == 0) for name, c in comparisons.items()}
     ctas, size = run.reference.ctas, len(run.reference.ctas)
     if _separable(question, run) and run.reference.values + run.subject.values > ROWS:
@@ -66,7 +53,7 @@ def _prove(
         # all of them: each side its own grid
         part = question.ctas if size >= len(ctas) else ctas[start : start + size]
         domain = TermDomain()
-        found = _part(question, run, part, domain, identify)
+        found = _part(question, run, part, domain)
         if isinstance(found, str):
             return Proof(missing, found)
         for name, c in found.items():
@@ -97,7 +84,6 @@ def _part(
     run: FieldRun,
     ctas: list[int] | None,
     domain: TermDomain,
-    identify: bool,
 ) -> dict[str, Comparison] | str:
     """The comparison of some CTAs, or why there is none."""
     reals: Reals[Any] = Reals(question.within_ranges(domain))
@@ -116,7 +102,7 @@ def _part(
                 ctas=ctas,
                 reals=reals,
                 races=shared,
-                identify=identify,
+                identify=question.identify,
                 progress=partial(question.progress, f"proving: the {name}"),
             )
             if again.races:

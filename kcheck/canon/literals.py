@@ -172,45 +172,52 @@ def _odd(value: Fraction) -> Fraction:
     return Fraction(up // (up & -up), down // (down & -down))
 
 
-def _families() -> Iterator[tuple[Known, Iterable[Fraction]]]:
+class _Ratios(NamedTuple):
+    """Rationals, to float64, and their costs."""
+
+    exact: list[Fraction]
+    floats: NDArray[np.float64]
+    costs: NDArray[np.float64]
+
+
+def _ratios(values: Iterable[Fraction]) -> _Ratios:
+    exact = list(values)
+    ends = np.array([(r.numerator, r.denominator) for r in exact], np.float64)
+    return _Ratios(exact, ends[:, 0] / ends[:, 1], np.log2(ends.max(axis=1)))
+
+
+def _families() -> Iterator[tuple[Known, _Ratios]]:
     """Constants, each with its rationals up to powers of 2; the likelier first."""
     log2e = constants()[0]
-    single, pair = list(ratios(_SINGLE)), list(ratios(_PAIR))
+    single, pair, gelu = _ratios(ratios(_SINGLE)), _ratios(ratios(_PAIR)), _ratios([_odd(_GELU)])
     scales = {_odd(Fraction(n, 1000)) for n in range(1, 1000 * _SCALES)}
     for k in constants():
         yield k, single
-    yield log2e, sorted(scales)
+    yield log2e, _ratios(sorted(scales))
     for k in products():
         yield k, pair
         if dict(k.powers).get(SQRT_PI) == -1:
-            yield k, [_odd(_GELU)]
+            yield k, gelu
     for k in constants():
         if dict(k.powers).get(SQRT_PI) == -1:
-            yield k, [_odd(_GELU)]
+            yield k, gelu
 
 
 @cache
 def _table() -> _Table:
-    found: list[Known] = []
-    factors: list[Fraction] = []
-    numbers, costs, monomials = [], [], []
-    for k, rationals in _families():
-        size = float(approximation(k))
-        for ratio in rationals:
-            numbers.append(size * float(ratio))
-            costs.append(len(k.powers) + math.log2(max(ratio.numerator, ratio.denominator)))
-            monomials.append(len(found))
-            factors.append(ratio)
-        found.append(k)
-    mantissas = np.frexp(np.array(numbers))[0] * 2
+    families = list(_families())
+    numbers = np.concatenate([float(approximation(k)) * r.floats for k, r in families])
+    costs = np.concatenate([len(k.powers) + r.costs for k, r in families])
+    sizes = [len(r.exact) for _, r in families]
+    mantissas = np.frexp(numbers)[0] * 2
     order = mantissas.argsort(kind="stable")
     return _Table(
         mantissas[order],
-        np.array(costs)[order],
-        np.array(monomials, np.int64)[order],
+        costs[order],
+        np.repeat(np.arange(len(families)), sizes)[order],
         order.astype(np.int64),
-        found,
-        factors,
+        [k for k, _ in families],
+        [ratio for _, r in families for ratio in r.exact],
     )
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kcheck.canon.term.exponents import Exponents
 from kcheck.canon.term.monomials import ATOMS, LOW, SHIFT, Keys, Monomials, Powers, Term
-from kcheck.canon.term.rationals import MINUS, ONE, ZERO, Ids, Rationals
+from kcheck.canon.term.rationals import MINUS, ONE, ZERO, Ids, Rationals, uniform
 from kcheck.canon.term.terms import Terms
 
 Rows = NDArray[np.int64]
@@ -38,8 +38,6 @@ class Algebra:
         self.monomials = Monomials(self._laws)
         self.exponents = Exponents(self.q)
         self.atoms: list[Generator] = []
-        # inputs that are positive: symbols of known constants
-        self.positive: set[int] = set()
         self._atom_ids: dict[Generator, int] = {}
         self.polys: list[tuple[Ids, Keys, Keys]] = []
         self._poly_ids: dict[bytes, int] = {}
@@ -149,10 +147,11 @@ class Algebra:
             p, y = a[1] + b[1], 0
         x = 0
         for z in (a[2], b[2], y):
-            if z:
-                factor, made = self.exponents.mul(np.array([x]), np.array([z]))
-                x = int(made[0])
-                c = c if factor is None else self.q.product(c, int(factor[0]))
+            if z and x:
+                x, factor = self.exponents.product(x, z)
+                c = self.q.product(c, factor)
+            else:
+                x += z
         return c, p, x
 
     def power(self, a: Term, n: int) -> Term:
@@ -183,7 +182,7 @@ class Algebra:
         """Sorted by root, exponential, monomial; like terms added, zeros dropped."""
         if not t.r.size:
             return t
-        flat = not t.x.any()
+        flat = uniform(t.x, int(t.x[0]))
         packed = _packed(t.r, t.p) if flat else None
         if packed is not None:
             if _cancels(packed, t.c):
@@ -291,43 +290,46 @@ class Algebra:
         term = self.single(poly)
         return self.q.values[term[0]] if term is not None and term[1:] == (0, 0) else None
 
-    def common(self, polys: Iterable[int]) -> Term:
-        """Powers of positive inputs that all terms of some sums have in common."""
-        if not self.positive:
-            return UNIT
-        powers = [
-            {g: n for g, n in self.monomials.powers(p) if g in self.positive}
-            for poly in polys
-            for p in self.polys[poly][1].tolist()
-        ]
-        if not powers:
-            return UNIT
-        shared = {g: n for g, n in powers[0].items() if all(other.get(g) == n for other in powers)}
-        return ONE, self.monomials.key(tuple(sorted(shared.items()))), 0
+    def common(self, polys: Iterable[int]) -> int:
+        """An exponential, or a constant, that all terms of some sums have as a factor."""
+        found = {x for poly in polys for x in np.unique(self.polys[poly][2]).tolist()}
+        if len(found) < 2:
+            return found.pop() if found else 0
+        rows = self.exponents.rows
+        shared = set.intersection(*(set(self.exponents.constants[rows[x].constant]) for x in found))
+        return self.exponents.of(dict(shared))[0] if shared else 0
 
     # the factor of one chosen term
 
     def lead(self, poly: int) -> Term:
-        """The greatest term of a sum that is not zero, in an order that products keep."""
+        """The greatest term of a sum that is not zero, in an order that products keep.
+
+        Of terms that differ by constants only, the one that leaves the least rest.
+        """
         found = self._leads.get(poly)
         if found is None:
             terms = self.terms(poly)
-            vectors = [self._vector(t) for t in terms]
-            found = self._leads[poly] = terms[self.greatest(vectors)]
+            top = [terms[i] for i in self.greatest([self._vector(t) for t in terms])]
+            found = top[0] if len(top) == 1 else min(top, key=lambda t: self._rest(poly, t))
+            self._leads[poly] = found
         return found
+
+    def _rest(self, poly: int, by: Term) -> list[Term]:
+        """The terms of a sum over number and exponential of one."""
+        return self.terms(self.scaled(poly, self.power((by[0], 0, by[2]), -1)))
 
     def _vector(self, term: Term) -> dict[tuple[int, int], Fraction]:
         """Powers of generators, and coefficients of exponents, as one vector."""
         vector = {(0, g): Fraction(n) for g, n in self.monomials.powers(term[1])}
-        coords, coefs, rest = self.exponents.rows[term[2]]
-        for key, c in zip(coords.tolist(), coefs.tolist(), strict=True):
-            vector[1, key] = self.q.values[c]
-        vector[2, 0] = self.q.values[rest]
+        coords, kinds, coefs, _ = self.exponents.rows[term[2]]
+        columns = (column.tolist() for column in (coords, kinds, coefs))
+        for key, kind, c in zip(*columns, strict=True):
+            vector[1 + kind, key] = self.q.values[c]
         return vector
 
     @staticmethod
-    def greatest(vectors: list[dict[Any, Fraction]]) -> int:
-        """The place of the lexicographically greatest vector; absent coordinates are 0."""
+    def greatest(vectors: list[dict[Any, Fraction]]) -> list[int]:
+        """The places of the lexicographically greatest vector; absent coordinates are 0."""
         holders: dict[Any, list[int]] = {}
         for i, vector in enumerate(vectors):
             for key in vector:
@@ -347,7 +349,7 @@ class Algebra:
                     left.difference_update(i for i in have if vectors[i][key] < 0)
             else:
                 left = {i for i in have if vectors[i][key] == top}
-        return min(left)
+        return sorted(left)
 
     def lazy(self, poly: int) -> Term:
         """A sum as one term: number and exponential of its lead times a generator for the rest.

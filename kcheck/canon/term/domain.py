@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck.canon.domain import Bool, Index
-from kcheck.canon.known import ROOTS, Known, Number
+from kcheck.canon.known import Number
 from kcheck.canon.term.algebra import Algebra
 from kcheck.canon.term.dag import (
     ADD,
@@ -41,44 +41,29 @@ class TermDomain:
         self.dag = Dag() if dag is None else dag
         self.algebra = Algebra()
         self.names: list[str] = []
-        self.constants_used: list[int] = []
-        self._constants: dict[Fraction, int] = {}
-        self._knowns: dict[Known, int] = {}
+        # what a row CONST means by i
+        self.numbers: list[Number] = []
+        self._factors: list[tuple[int, int]] = []
+        self._constants: dict[Number, int] = {}
         self._inputs: dict[str, Nodes] = {}
         self._symbols = 0
         self.one = self._constant(Fraction(1))
         self.zero = self._constant(Fraction(0))
-        self.equality = Equality(self.dag, self.algebra, self.constants_used, self.names)
+        self.equality = Equality(self.dag, self.algebra, self._factors, self.names)
 
-    def _constant(self, value: Fraction) -> int:
+    def _constant(self, value: Number) -> int:
         found = self._constants.get(value)
         if found is None:
-            i = len(self.constants_used)
-            self.constants_used.append(self.algebra.q.intern(value))
+            i = len(self.numbers)
+            self.numbers.append(value)
+            self._factors.append(self.algebra.exponents.number(value))
             found = self._constants[value] = int(self.dag.block(CONST, np.array([i]))[0])
         return found
 
     def constants(self, values: Sequence[Number], index: Index) -> TermValue:
         """Lane i holds `values[index[i]]`."""
-        table = [self._known(v) if isinstance(v, Known) else self._constant(v) for v in values]
+        table = [self._constant(v) for v in values]
         return TermValue(np.array(table, np.int32)[index])
-
-    def _known(self, number: Known) -> int:
-        """A product of symbols (positive indeterminates), and of roots, which have their law."""
-        found = self._knowns.get(number)
-        if found is None:
-            node = TermValue(np.full(1, self._constant(number.factor), np.int32))
-            for symbol, power in number.powers:
-                if symbol in ROOTS:
-                    base = TermValue(np.full(1, self._constant(ROOTS[symbol]), np.int32))
-                    factor = self.atom("sqrt", [base])
-                else:
-                    factor = self.input(symbol, 1)
-                    self.algebra.positive.update((-factor.n).tolist())
-                for _ in range(abs(power)):
-                    node = self._make(MUL if power > 0 else DIV, node, factor)
-            found = self._knowns[number] = int(node.n[0])
-        return found
 
     def input(self, name: str, n: int) -> TermValue:
         """Symbols; the same ones at each call."""
@@ -97,10 +82,6 @@ class TermDomain:
             for i, node in enumerate((-nodes - 1).tolist()):
                 found[node] = (name, i)
         return found
-
-    def number(self, i: int) -> Fraction:
-        """The constant that a row CONST means by `i`."""
-        return self.algebra.q.values[self.constants_used[i]]
 
     def store(self, n: int) -> TermStore:
         """A new memory."""

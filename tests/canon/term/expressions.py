@@ -11,14 +11,24 @@ from typing import Any
 import numpy as np
 
 from kcheck.canon.domain import Domain
+from kcheck.canon.known import LOG2E, SQRT_PI, approximation, known
 
 INPUTS = ("x", "y", "z")
+KNOWN = {
+    "log2e": known(1, {LOG2E: 1}),
+    "ln2": known(1, {LOG2E: -1}),
+    "pi": known(1, {SQRT_PI: 2}),
+    "sqrt2": known(1, {"sqrt 2": 1}),
+    "sqrt3/2": known(Fraction(1, 2), {"sqrt 3": 1}),
+    "sqrt(2/pi)": known(1, {"sqrt 2": 1, SQRT_PI: -1}),
+    "log2e/sqrt2": known(Fraction(1, 2), {LOG2E: 1, "sqrt 2": 1}),
+}
 NUMBERS = [Fraction(n, d) for n in (-3, -1, 0, 1, 2, 5) for d in (1, 2, 3)]
 
 
 @dataclass(frozen=True)
 class Expr:
-    """An operation with its arguments; leaves are `in:x` and numbers."""
+    """An operation with its arguments; leaves are `in:x`, numbers and known constants."""
 
     op: str
     args: tuple[Any, ...] = ()
@@ -44,6 +54,11 @@ class Expr:
 
 def number(value: Fraction | int) -> Expr:
     return Expr(f"#{Fraction(value)}")
+
+
+def constant(name: str) -> Expr:
+    """A known constant, one of `KNOWN`."""
+    return Expr(f"known:{name}")
 
 
 def whole(value: Expr | int) -> Expr:
@@ -72,6 +87,8 @@ def _build(expr: Expr, d: Domain[Any], made: dict[Expr, Any] | None) -> Any:
         return d.input(expr.op[3:], 1)
     if expr.op.startswith("#"):
         return d.constants([Fraction(expr.op[1:])], np.zeros(1, np.int64))
+    if expr.op.startswith("known:"):
+        return d.constants([KNOWN[expr.op[6:]]], np.zeros(1, np.int64))
     args = [build(arg, d, made) for arg in expr.args]
     if expr.op == "div":
         return d.div(*args)[0]
@@ -110,15 +127,19 @@ def compute(expr: Expr, inputs: dict[str, Any]) -> Any:
         return inputs[expr.op[3:]]
     if expr.op.startswith("#"):
         return np.full(len(inputs["x"]), float(Fraction(expr.op[1:])))
+    if expr.op.startswith("known:"):
+        return np.full(len(inputs["x"]), float(approximation(KNOWN[expr.op[6:]])))
     return _FLOAT[expr.op](*(compute(arg, inputs) for arg in expr.args))
 
 
 def some(rng: random.Random, depth: int, ops: tuple[str, ...]) -> Expr:
     """A random expression; what is divided by, or put under a root or a logarithm, is positive."""
     if depth == 0 or rng.random() < 0.15:
+        if "known" in ops and rng.random() < 0.3:
+            return constant(rng.choice(tuple(KNOWN)))
         leaf = rng.random() < 0.75
         return Expr("in:" + rng.choice(INPUTS)) if leaf else number(rng.choice(NUMBERS))
-    op = rng.choice(ops)
+    op = rng.choice([op for op in ops if op != "known"])
 
     def inner() -> Expr:
         return some(rng, depth - 1, ops)
