@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kcheck.canon.term.domain import TermDomain
-from tests.canon.term.expressions import Expr, X, Y, Z, build, call, number
+from tests.canon.term.expressions import Expr, X, Y, Z, build, call, constant, number
 
 
 def exp2(e: Expr) -> Expr:
@@ -34,6 +34,8 @@ def select(op: str, a: Expr, b: Expr | int, yes: Expr | int, no: Expr | int) -> 
     return call("select", call(op, a, b), yes, no)
 
 
+LOG2E, LN2, PI = constant("log2e"), constant("ln2"), constant("pi")
+ROOT = constant("sqrt(2/pi)")
 HALF = number(Fraction(1, 2))
 TENTH = number(Fraction(13421773, 2**27))  # 0.1 in f32: three of them pass 64 bits
 L = exp2(X) + exp2(Y) + exp2(Z)
@@ -132,6 +134,33 @@ EQUAL = {
     "a power": (exp2(lg2(X * X + 1) * 2), (X * X + 1) * (X * X + 1)),
     "log-sum-exp": (lg2(exp2(X) + exp2(Y)), lg2(exp2(X - Y) + 1) + Y),
     "lg2 of a number": (lg2(number(12)), lg2(number(3)) + 2),
+    "log2 e ln 2": (X * LOG2E * LN2, X),
+    "log2 e in another place": (exp2(X * LOG2E * Y), exp2(X * (Y * LOG2E))),
+    "sqrt(2/pi) squared": (ROOT * ROOT * PI, number(2)),
+    "sqrt 2, 2^(1/2)": (constant("sqrt2"), exp2(HALF)),
+    "sqrt 6": (sqrt(X * X * 6 + 6), sqrt(X * X + 1) * constant("sqrt2") * constant("sqrt3/2") * 2),
+    "an exponent with a constant twice": (exp2(X * LOG2E) * exp2(Y * LOG2E), exp2((X + Y) * LOG2E)),
+    "exponents of two kinds": (exp2(X * LOG2E + Y) * exp2(X * LN2), exp2(X * (LOG2E + LN2) + Y)),
+    "e^(x+1)": (exp2((X + 1) * LOG2E), exp2(X * LOG2E) * exp2(LOG2E)),
+    "nested with a constant": (exp2(exp2(X + 1) * PI), exp2(exp2(X) * PI) * exp2(exp2(X) * PI)),
+    "log(e^x)": (lg2(exp2(X * LOG2E)) * LN2, X),
+    "a logarithm of pi": (lg2(exp2(X) * PI), X + lg2(PI)),
+    "pi by its logarithm": (exp2(lg2(PI) * 2) * X, X * PI * PI),
+    "a maximum scaled by a constant": (top(X * LOG2E, Y * LOG2E), top(X, Y) * LOG2E),
+    "a maximum of scaled maxima": (top(top(X, Y) * LOG2E, Z), top(X * LOG2E, Z, Y * LOG2E)),
+    "a maximum scaled by an exponential": (top(X * exp2(Z), Y * exp2(Z)), top(X, Y) * exp2(Z)),
+    "softmax by e^x": (
+        exp2((X - top(X, Y)) * LOG2E)
+        / (exp2((X - top(Y, X)) * LOG2E) + exp2((Y - top(X, Y)) * LOG2E)),
+        exp2(X * LOG2E) / (exp2(X * LOG2E) + exp2(Y * LOG2E)),
+    ),
+    "compare scaled by a constant": (select("lt", X * PI, Y * PI, X, Z), select("gt", Y, X, X, Z)),
+    "a constant is positive": (select("gt", exp2(X) * LN2, 0, X, Y), X),
+    "one over scaled sums": (number(1) / ((X + Y) * LOG2E), LN2 / (Y + X)),
+    "one over sums of constants": (
+        number(1) / (X * constant("sqrt2") + X) + Y,
+        Y + constant("sqrt2") / (X * 2 + X * constant("sqrt2")),
+    ),
 }
 
 DIFFERENT = {
@@ -160,6 +189,12 @@ DIFFERENT = {
         CHOSEN * (Y + Z) + number(1) / CHOSEN,
         select("gt", X, 0, CHOSEN * (Y + Z), 0) + number(1) / CHOSEN,
     ),
+    "log2 e, ln 2": (X * LOG2E, X * LN2),
+    "log2 e, its literal": (exp2(X * LOG2E), exp2(X * number(Fraction(12102203, 2**23)))),
+    "e^x, 2^x": (exp2(X * LOG2E), exp2(X)),
+    "constants in exponents": (exp2(X * LOG2E) * exp2(X * PI), exp2(X * LOG2E * PI)),
+    "a maximum scaled by -pi": (top(X * PI * -1, Y * PI * -1), top(X, Y) * PI * -1),
+    "a maximum of two scales": (top(X * LOG2E, Y), top(X, Y) * LOG2E),
     "online without rescaling": (
         (exp2(X - top(X, Y)) + exp2(Z - top(X, Y, Z))) / exp2(-top(X, Y, Z)),
         exp2(X) + exp2(Z),
