@@ -133,10 +133,13 @@ def _gap(ends: Ends) -> NDArray[np.float64]:
         return np.where(gap > 0, np.minimum(gap / size, 1), 0.0)
 
 
-def contrast(writers: Writers, element: tuple[str, int], inputs: dict[str, Any]) -> Contrast | None:
+def contrast(
+    writers: Writers, element: tuple[str, int], inputs: dict[str, Any], identify: bool = False
+) -> Contrast | None:
     """The graphs of an element; None where they can't be had, or are too large.
 
     `inputs`: some: integers are what they say, and the stores of a CTA may hang on them.
+    `identify`: float literals stand for the numbers that they were rounded from.
     """
     dag = TracedDag(ROWS)
     domain = TermDomain(dag)
@@ -148,7 +151,7 @@ def contrast(writers: Writers, element: tuple[str, int], inputs: dict[str, Any])
             reals.at = -1
             chosen = together(side, writers.of(i, element, inputs))
             launch = with_integers(side.launch, inputs)
-            run = execute(side.kernel, launch, domain, ctas=chosen, reals=reals)
+            run = execute(side.kernel, launch, domain, ctas=chosen, reals=reals, identify=identify)
             tensor = side.launch.buffers[element[0]]
             out = read_output(run, tensor, slice(element[1], element[1] + 1))
             ident = int(out.ids[0])

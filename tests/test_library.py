@@ -59,6 +59,8 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "expm1f": math.expm1,
     "logf": math.log,
     "log2f": math.log2,
+    "neglogf": lambda x: -math.log(x),
+    "neglog2f": lambda x: -math.log2(x),
     "log10f": math.log10,
     "log1pf": math.log1p,
     "tanhf": math.tanh,
@@ -69,7 +71,7 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "cosf": math.cos,
     "powf": lambda x, y: x**y,
 }
-POSITIVE = ("logf", "log2f", "log10f", "log1pf", "powf", "powf_ftz")
+POSITIVE = ("logf", "log2f", "neglogf", "neglog2f", "log10f", "log1pf", "powf", "powf_ftz")
 
 
 def numbers(name: str, seed: int) -> list[list[float]]:

@@ -29,7 +29,7 @@ from kcheck.canon.constants import (
 )
 from kcheck.canon.domain import Bool, Domain, V
 from kcheck.canon.folding import TAKE_A, TAKE_B, Folding
-from kcheck.canon.known import Number
+from kcheck.canon.known import Number, times
 from kcheck.canon.ranged import RangedDomain
 
 Ids = NDArray[np.int32]
@@ -281,6 +281,9 @@ class Reals(Generic[V]):
 
     def div(self, a: Real[V], b: Real[V]) -> Real[V]:
         """The quotient; lanes that divide by an identical zero are NaN (`NAN_DIV`)."""
+        inverse = self._inverse(b)
+        if inverse is not None:
+            return self.mul(a, inverse)
         zeros: list[Bool] = []
 
         def quotient(x: V, y: V) -> V:
@@ -296,6 +299,12 @@ class Reals(Generic[V]):
             result = self.mixed(self.value(result), np.where(here, NAN_DIV, ids).astype(np.int32))
             self.origins.setdefault(NAN_DIV, self.at)
         return result
+
+    def _inverse(self, a: Real[V]) -> Real[V] | None:
+        """1 over an irrational constant: a domain need not know that sqrt 2 / 2 is 1 / sqrt 2."""
+        known = None if a.c is None or a.c.size > 1 else self.constants.known.get(int(a.c[0]))
+        inverse = None if known is None else times(Fraction(1), known, -1)
+        return None if inverse is None else self.constant(inverse)
 
     def rcp(self, a: Real[V]) -> Real[V]:
         return self.div(self.uniform(ONE), a)

@@ -25,7 +25,7 @@ Generator = tuple[Any, ...]
 # atoms whose products have laws: with one another, or (2) with everything (Algebra._laws)
 _LAWFUL = {"positive": 1, "sqrt": 1, "form": 1, "inverse": 1, "zero": 2}
 # a named sum, and one over it: an atom of its own, so that products with it stay short
-_SIGNS = {"form": 1, "inverse": -1}
+SIGNS = {"form": 1, "inverse": -1}
 UNIT: Term = (ONE, 0, 0)
 NOTHING: Term = (ZERO, 0, 0)
 
@@ -76,8 +76,8 @@ class Algebra:
                 return NOTHING  # s [s = 0]
             if kind in ("positive", "zero") and n > 0:
                 truths.append(g)
-            elif kind in _SIGNS:
-                forms[rest[0]] = forms.get(rest[0], 0) + _SIGNS[kind] * n
+            elif kind in SIGNS:
+                forms[rest[0]] = forms.get(rest[0], 0) + SIGNS[kind] * n
             elif kind == "sqrt":
                 if n % 2:
                     plain[g] = 1
@@ -320,7 +320,12 @@ class Algebra:
 
     def _vector(self, term: Term) -> dict[tuple[int, int], Fraction]:
         """Powers of generators, and coefficients of exponents, as one vector."""
-        vector = {(0, g): Fraction(n) for g, n in self.monomials.powers(term[1])}
+        vector: dict[tuple[int, int], Fraction] = {}
+        for g, n in self.monomials.powers(term[1]):
+            kind, *inner = self.kind(g)
+            if kind == "inverse":
+                g, n = self.atom("form", *inner), -n
+            vector[0, g] = Fraction(n)
         coords, kinds, coefs, _ = self.exponents.rows[term[2]]
         columns = (column.tolist() for column in (coords, kinds, coefs))
         for key, kind, c in zip(*columns, strict=True):
@@ -367,9 +372,9 @@ class Algebra:
     def form_power(self, key: int, poly: int) -> int:
         """The power of a named sum in a monomial."""
         return sum(
-            _SIGNS[self.kind(g)[0]] * n
+            SIGNS[self.kind(g)[0]] * n
             for g, n in self.monomials.powers(key)
-            if self.kind(g)[0] in _SIGNS and self.kind(g)[1] == poly
+            if self.kind(g)[0] in SIGNS and self.kind(g)[1] == poly
         )
 
     def restricted(self, poly: int, generator: int, value: bool) -> int:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck import limits
-from kcheck.canon.term.algebra import UNIT, Algebra, opposite
+from kcheck.canon.known import LOG2E, known
+from kcheck.canon.term.algebra import SIGNS, UNIT, Algebra, opposite
 from kcheck.canon.term.monomials import ATOMS, LOW, SHIFT, Keys, Powers
 from kcheck.canon.term.rationals import ONE, uniform
 
@@ -18,9 +19,11 @@ from kcheck.canon.term.rationals import ONE, uniform
 CASES = 4
 # sets up to this size are normalized by translation
 SMALL_SET = 8
+# log2 of e^-2
+_LOG_SQUARE = known(-2, {LOG2E: 1})
 # powers up to which 2^(n lg2 x) is x^n
 _POWERS = 64
-_ODD, _EVEN = frozenset({"tanh", "sin", "rint", "trunc", "erf"}), frozenset({"cos"})
+_ODD, _EVEN = frozenset({"sin", "rint", "trunc", "erf"}), frozenset({"cos"})
 
 
 class Functions:
@@ -167,20 +170,18 @@ class Functions:
         size, x, rest = self._positive_lead(poly)
         parts = [self._lg2_number(size), self.exponent(x)]
         term = a.single(rest)
-        if term is not None:
-            sure = [(g, n) for g, n in a.monomials.powers(term[1]) if self._sure(g)]
-            for g, n in sure:
-                base = a.poly([(ONE, g << SHIFT, 0)])
-                parts.append(a.poly([(a.q.intern(Fraction(n)), a.atom("lg2", base) << SHIFT, 0)]))
+        powers = a.monomials.powers(term[1]) if term is not None else ()
+        alone = powers if term is not None and term[0] == ONE and len(powers) == 1 else ()
+        for g, n in powers:
+            kind, *inner = a.kind(g)
+            # factors of a product that is positive need not be
+            if kind in SIGNS and (self.sign(inner[0]) == 1 or alone == ((g, 1),)):
+                times = a.q.intern(Fraction(SIGNS[kind] * n))
+                parts.append(a.scaled(self.lg2(inner[0]), (times, 0, 0)))
                 rest = a.scaled(rest, a.power((ONE, g << SHIFT, 0), -n))
         if rest != a.one:
             parts.append(a.poly([(ONE, a.atom("lg2", rest) << SHIFT, 0)]))
         return a.sum(*parts)
-
-    def _sure(self, generator: int) -> bool:
-        """Is a generator positive whatever the inputs? Factors of a positive product need not."""
-        kind, *rest = self.a.kind(generator)
-        return kind in ("form", "inverse") and self.sign(rest[0]) == 1
 
     def _lg2_number(self, value: Fraction) -> int:
         """lg2 of a positive number: of its primes (the larger ones as a whole)."""
@@ -208,6 +209,24 @@ class Functions:
         if rest != a.one:
             out = a.times(out, (ONE, a.atom("sqrt", rest) << SHIFT, 0))
         return a.poly([out])
+
+    def tanh(self, poly: int) -> int:
+        """tanh s = 2 / (1 + e^{-2s}) - 1."""
+        return self._once("tanh", poly, self._tanh)
+
+    def _tanh(self, poly: int) -> int:
+        a = self.a
+        c, x = a.exponents.number(_LOG_SQUARE)
+        sides = []
+        for sign, s in ((1, poly), (-1, a.minus(poly))):
+            power = self.exp2(a.scaled(s, (c, 0, x)))
+            divisor = a.sum(a.one, power)
+            sides.append((a.lead(divisor) == a.single(power), divisor, sign))
+        # of s and -s the one that leaves no exponential
+        _, divisor, sign = min(sides)
+        twice = a.scaled(self.inverse(divisor), (a.q.intern(Fraction(2)), 0, 0))
+        made = a.sum(twice, a.minus(a.one))
+        return made if sign == 1 else a.minus(made)
 
     # comparisons
 
@@ -361,9 +380,10 @@ class Functions:
     # other functions
 
     def function(self, name: str, poly: int) -> int:
-        """lg2, sqrt, or an atom; odd and even ones of one sign."""
-        if name in ("lg2", "sqrt"):
-            return self.lg2(poly) if name == "lg2" else self.sqrt(poly)
+        """lg2, sqrt, tanh, or an atom; odd and even ones of one sign."""
+        lawful = {"lg2": self.lg2, "sqrt": self.sqrt, "tanh": self.tanh}.get(name)
+        if lawful is not None:
+            return lawful(poly)
         return self._once(name, poly, lambda s: self._atom(name, s))
 
     def _atom(self, name: str, poly: int) -> int:

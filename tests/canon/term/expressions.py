@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -92,7 +93,7 @@ def _build(expr: Expr, d: Domain[Any], made: dict[Expr, Any] | None) -> Any:
     args = [build(arg, d, made) for arg in expr.args]
     if expr.op == "div":
         return d.div(*args)[0]
-    if expr.op in ("lg2", "sqrt"):
+    if expr.op in ("lg2", "sqrt", "tanh", "erf"):
         return d.atom(expr.op, args)
     if expr.op in ("lt", "le", "gt", "ge", "eq", "ne"):
         return d.compare(expr.op, *args)
@@ -109,6 +110,8 @@ _FLOAT: dict[str, Callable[..., Any]] = {
     "exp2": np.exp2,
     "lg2": np.log2,
     "sqrt": np.sqrt,
+    "tanh": np.tanh,
+    "erf": np.vectorize(math.erf, [float]),
     "maximum": np.maximum,
     "minimum": np.minimum,
     "select": lambda p, a, b: np.where(p, a, b),
@@ -119,6 +122,9 @@ _FLOAT: dict[str, Callable[..., Any]] = {
     "eq": np.equal,
     "ne": np.not_equal,
 }
+
+
+ARITY = {"neg": 1, "exp2": 1, "tanh": 1, "erf": 1, "fma": 3}
 
 
 def compute(expr: Expr, inputs: dict[str, Any]) -> Any:
@@ -151,7 +157,12 @@ def some(rng: random.Random, depth: int, ops: tuple[str, ...]) -> Expr:
     if op == "select":
         compare = Expr(rng.choice(("lt", "le", "gt", "ge", "eq", "ne")), (inner(), inner()))
         return Expr("select", (compare, inner(), inner()))
-    return Expr(op, tuple(inner() for _ in range({"neg": 1, "exp2": 1, "fma": 3}.get(op, 2))))
+    return Expr(
+        op,
+        tuple(
+            inner() for _ in range({"neg": 1, "exp2": 1, "tanh": 1, "erf": 1, "fma": 3}.get(op, 2))
+        ),
+    )
 
 
 def positive(rng: random.Random, e: Expr) -> Expr:

@@ -24,6 +24,7 @@ FAMILIES = [
     ("add", "mul", "div", "sub"),
     ("add", "mul", "sqrt", "lg2", "exp2", "div"),
     ("add", "mul", "exp2", "lg2", "sqrt", "known"),
+    ("add", "mul", "neg", "tanh", "erf", "known"),
     ("add", "mul", "maximum", "minimum", "div", "known"),
     ("add", "sub", "mul", "fma", "exp2", "maximum", "minimum", "select", "div", "lg2", "sqrt"),
 ]
