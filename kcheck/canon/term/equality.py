@@ -160,28 +160,24 @@ class Equality:
     def _on_zeros(self, how: Normalizer, poly: int) -> int | None:
         """The sum with one generator of s replaced in each term that holds [s = 0]."""
         a = self.a
-        for z in sorted(how.f.generators(poly)):
-            if a.kind(z)[0] != "zero":
-                continue
+        zeros = [z for z in sorted(how.f.generators(poly)) if a.kind(z)[0] == "zero"]
+        held = [(t, dict(a.monomials.powers(t[1]))) for t in a.terms(poly)] if zeros else []
+        for z in zeros:
             inner = a.kind(z)[1]
             for c, p, x in a.terms(inner):
                 powers = a.monomials.powers(p)
                 if x or len(powers) != 1 or powers[0][1] != 1:
                     continue
                 g = powers[0][0]
-                held = [(term, dict(a.monomials.powers(term[1]))) for term in a.terms(poly)]
-                if not any(z in have and have.get(g, 0) > 0 for _, have in held):
+                meet = [z in have and have.get(g, 0) > 0 for _, have in held]
+                if not any(meet):
                     continue
                 rest = a.sum(inner, a.poly([opposite((c, p, x), a.q)]))
                 by = a.scaled(rest, opposite(a.power((c, 0, 0), -1), a.q))
-                parts = []
-                for term, have in held:
-                    if z in have and have.get(g, 0) > 0:
-                        less = a.times(term, a.power((ONE, p, 0), -1))
-                        parts.append(a.scaled(by, less))
-                    else:
-                        parts.append(a.poly([term]))
-                return a.sum(*parts)
+                down = a.power((ONE, p, 0), -1)
+                less = (a.times(t, down) for (t, _), hit in zip(held, meet, strict=True) if hit)
+                kept = a.poly(t for (t, _), hit in zip(held, meet, strict=True) if not hit)
+                return a.sum(kept, self._product(a.poly(less), by))
         return None
 
     def _times_power(self, poly: int, inner: int, n: int) -> int:
