@@ -23,6 +23,8 @@ SHAPES = 1 << 18
 WORD = 0xFFFFFFFF
 # rounds in which names of sums are replaced by what they stand for
 ROUNDS = 24
+# terms of a sum in which generators of zeros are replaced
+ZEROS = 1 << 12
 
 
 class Equality:
@@ -161,6 +163,8 @@ class Equality:
         """The sum with one generator of s replaced in each term that holds [s = 0]."""
         a = self.a
         zeros = [z for z in sorted(how.f.generators(poly)) if a.kind(z)[0] == "zero"]
+        if zeros and a.size(poly) > ZEROS:
+            raise BudgetSpent(f"a sum of {a.size(poly)} terms that compares with 0")
         held = [(t, dict(a.monomials.powers(t[1]))) for t in a.terms(poly)] if zeros else []
         for z in zeros:
             inner = a.kind(z)[1]
