@@ -70,6 +70,8 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "sinf": math.sin,
     "cosf": math.cos,
     "powf": lambda x, y: x**y,
+    "pow2f": lambda x: x**2,
+    "pow3f": lambda x: x**3,
 }
 POSITIVE = ("logf", "log2f", "neglogf", "neglog2f", "log10f", "log1pf", "powf", "powf_ftz")
 

@@ -3,7 +3,7 @@
 // into library.ptx, which `kcheck/ptx_frontend/library.py` reads; `k_` is cut off the names. With
 // -ftz=true powf has another shape: `powf_ftz`, appended. That of the others differs in .ftz only,
 // as -fmad=false and sm_90 change nothing that is looked at. A negative goes into the last steps of
-// two functions: `neglogf` and `neglog2f`, appended too.
+// two functions: `neglogf` and `neglog2f`, appended too, as are powers with a literal exponent.
 #define UNARY(name) \
   extern "C" __global__ void k_##name(const float* __restrict__ a, float* __restrict__ o) \
   { o[threadIdx.x] = name(a[threadIdx.x]); }
@@ -30,3 +30,7 @@ static __device__ float neglogf(float x) { return -logf(x); }
 static __device__ float neglog2f(float x) { return -log2f(x); }
 UNARY(neglogf)
 UNARY(neglog2f)
+static __device__ float pow2f(float x) { return powf(x, 2.0f); }
+static __device__ float pow3f(float x) { return powf(x, 3.0f); }
+UNARY(pow2f)
+UNARY(pow3f)

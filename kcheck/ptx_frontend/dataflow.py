@@ -157,6 +157,10 @@ class DataFlow:
         """The definitions of a register in a block."""
         return self._defs.get(register, {}).get(block, [])
 
+    def definitions(self, register: str) -> list[int]:
+        """All definitions of a register."""
+        return [at for inside in self._defs.get(register, {}).values() for at in inside]
+
     def value(self, at: int, operand: Operand) -> Value | None:
         """What an operand holds; None for operands of other kinds."""
         if isinstance(operand, (Imm, Flt)):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import permutations
 
-from kcheck.ptx_frontend.dataflow import UNDEFINED, DataFlow, Value
+from kcheck.ptx_frontend.dataflow import UNDEFINED, DataFlow, Value, targets
 from kcheck.ptx_frontend.library import Pattern, operands, plain, same
 from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Mem, Reg, Sym, Target
 
@@ -68,7 +68,7 @@ class Matcher:
         return self._region(solved) if self.pattern.inner else solved
 
     def _root(self, found: Embedding, other: int) -> Embedding | None:
-        """Another root, anywhere in the blocks that may hold it."""
+        """Another root: of a product anywhere, else one that writes the same register."""
         if other in found.instrs:
             return found
         for at in self._candidates(other, found):
@@ -82,7 +82,11 @@ class Matcher:
         return None
 
     def _candidates(self, mine: int, found: Embedding) -> Iterator[int]:
-        """Readers of what is known already, else all of the block, else all code."""
+        """What writes the result; of a product readers of what is known already, else all code."""
+        if not self.pattern.product:
+            (register,) = targets(self.code[found.instrs[max(self.pattern.roots)]])
+            yield from self.flow.definitions(register)
+            return
         for operand in operands(self.mine[mine]):
             value = self.pattern.flow.value(mine, operand)
             known = value.defs & found.instrs.keys() if value else frozenset()

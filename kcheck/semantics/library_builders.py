@@ -47,6 +47,14 @@ def _erfc(m: Machine, x: R) -> R:
     return m.reals.sub(m.reals.constant(1), m.reals.function("erf", x))
 
 
+def _square(m: Machine, x: R) -> R:
+    return m.reals.mul(x, x)
+
+
+def _cube(m: Machine, x: R) -> R:
+    return m.reals.mul(_square(m, x), x)
+
+
 def _pow(m: Machine, x: R, y: R) -> R:
     """For positive x."""
     return _apply(m, "ex2", m.reals.mul(y, _apply(m, "lg2", x)))
@@ -70,6 +78,8 @@ MEANINGS: dict[str, Callable[..., R]] = {
     "sinf": lambda m, x: _apply(m, "sin", x),
     "cosf": lambda m, x: _apply(m, "cos", x),
     "powf": _pow,
+    "pow2f": _square,
+    "pow3f": _cube,
 }
 
 

@@ -68,6 +68,8 @@ CONTEXTS = {
     "softplus": ["expf", "logf"],
     "softplus_log1p": ["expf", "log1pf"],
     "gelu_tanh": ["tanhf"],
+    "gelu_of_powf": ["pow3f", "tanhf"],
+    "squared_by_powf": ["pow2f"],
     "gelu_erf": ["erff"],
     "gauss": ["expf"],
     "log_of_abs": ["logf"],

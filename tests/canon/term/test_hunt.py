@@ -117,7 +117,7 @@ def inputs() -> dict[str, Any]:
 POINTS = inputs()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32))
 def test_no_false_proof_of_shapes(seed: int) -> None:
     """Proved equal: the same numbers wherever both are numbers."""
