@@ -190,10 +190,10 @@ def _families() -> Iterator[tuple[Known, _Ratios]]:
     """Constants, each with its rationals up to powers of 2; the likelier first."""
     log2e = constants()[0]
     single, pair, gelu = _ratios(ratios(_SINGLE)), _ratios(ratios(_PAIR)), _ratios([_odd(_GELU)])
-    scales = {_odd(Fraction(n, 1000)) for n in range(1, 1000 * _SCALES)}
+    scales = (Fraction(n, 125) for n in range(1, 1000 * _SCALES, 2))  # times powers of 2
     for k in constants():
         yield k, single
-    yield log2e, _ratios(sorted(scales))
+    yield log2e, _ratios(scales)
     for k in products():
         yield k, pair
         if dict(k.powers).get(SQRT_PI) == -1:
