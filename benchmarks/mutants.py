@@ -30,7 +30,7 @@ from kcheck.canon.families import draws
 from kcheck.check import equivalent
 from kcheck.launch_file import find_launch, load_launch
 from kcheck.loading import load_kernel
-from kcheck.semantics.slow import Enclosure, Exact, Real, SlowResult, Unevaluated
+from kcheck.semantics.slow import Exact, Real, SlowResult, Unevaluated
 from kcheck.witness import Subject, slow_run, unknown_inputs
 
 HERE = Path(__file__).parent
@@ -165,7 +165,7 @@ def _slow(mutant: Mutant, text: str | None) -> list[tuple[str, SlowResult]]:
     path = find_launch(mutant.subject)
     assert path is not None
     side = Subject(load_kernel(text or mutant.subject, None), load_launch(path))
-    numbers = Exact if side.rational else Enclosure
+    numbers = side.numbers[0]
     rng = random.Random(mutant.pair)
     results = []
     together = any(i.opcode[0] in ("atom", "red") for i in side.kernel.code)

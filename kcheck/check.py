@@ -52,6 +52,7 @@ def equivalent(
     seed: int | None = None,
     safety: bool = True,
     strict: bool = False,
+    literal_constants: bool = False,
     engine: str = "auto",
     progress: Progress | None = None,
     witness_dir: Path | None = None,
@@ -66,7 +67,8 @@ def equivalent(
     name -> subject buffer name. `cta`: compare one CTA (linear index) only. `safety`: look for
     races. `strict`: lanes that store equal values to one address in one instruction have one.
     `engine`: `field` (identity testing only), `term` (exact proofs only), or `auto`: both.
-    `witness_dir`: where the input of a refutation is saved. `time_limit`: seconds; `memory_limit`:
+    `literal_constants`: float literals are exact, 0f3FB8AA3B is not log2 e. `witness_dir`: where
+    the input of a refutation is saved. `time_limit`: seconds; `memory_limit`:
     resident megabytes (2^20 bytes) of the whole process. `mask_literals`: finite numbers that
     stand for -infinity wherever they are written (masking.py). Raises UsageError and PtxError for
     bad arguments.
@@ -76,6 +78,7 @@ def equivalent(
             reference, subject, launch, subject_launch, kernel, subject_kernel, mapping, cta, seed
         )
         question.safety, question.strict, question.engine = safety, strict, engine
+        question.identify = not literal_constants
         question.witness_dir = witness_dir
         question.report = progress or (lambda stage, done: None)
         mask(question, mask_literals)

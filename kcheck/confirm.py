@@ -14,7 +14,7 @@ from kcheck.launch import Launch
 from kcheck.preconditions import kept
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.machine import Fault
-from kcheck.semantics.slow import UNDEF, UNWRITTEN, Enclosure, Exact, Real, SlowResult, Unevaluated
+from kcheck.semantics.slow import UNDEF, UNWRITTEN, Enclosure, Real, SlowResult, Unevaluated
 from kcheck.semantics.slow.origins import origin
 from kcheck.verdict import Finding, Location
 from kcheck.witness import Subject, slow_machine, slow_run, together, unknown_inputs, writers
@@ -67,7 +67,7 @@ class SlowRuns:
                 yield result
 
     def _run(self, inputs: dict[str, Any], ctas: list[int]) -> SlowResult | None:
-        for kind in (Exact, Enclosure) if self.side.rational else (Enclosure,):
+        for kind in self.side.numbers:
             try:
                 return slow_run(self.side, inputs, kind, ctas)
             except Unevaluated:

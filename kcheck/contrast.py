@@ -133,16 +133,19 @@ def _gap(ends: Ends) -> NDArray[np.float64]:
         return np.where(gap > 0, np.minimum(gap / size, 1), 0.0)
 
 
-def contrast(writers: Writers, element: tuple[str, int], inputs: dict[str, Any]) -> Contrast | None:
+def contrast(
+    writers: Writers, element: tuple[str, int], inputs: dict[str, Any], identify: bool = False
+) -> Contrast | None:
     """The graphs of an element; None where they can't be had, or are too large.
 
-    `inputs`: some: integers are what they say, and the stores of a CTA may hang on them. No law of
-    the exact engine is used, so that an error of it is found, unless a branch can't do without.
+    `inputs`: some: integers are what they say, and the stores of a CTA may hang on them.
+    `identify`: float literals stand for the numbers that they were rounded from. No law of the
+    exact engine is used, so that an error of it is found, unless a branch can't do without.
     """
     for deciding in (False, True):
         domain = TermDomain(TracedDag(ROWS)) if deciding else _Undecided(TracedDag(ROWS))
         try:
-            return _contrast(domain, writers, element, inputs)
+            return _contrast(domain, writers, element, inputs, identify)
         except (Refused, Unsupported):
             continue
         except (BudgetError, BudgetSpent):
@@ -158,7 +161,11 @@ class _Undecided(TermDomain):
 
 
 def _contrast(
-    domain: TermDomain, writers: Writers, element: tuple[str, int], inputs: dict[str, Any]
+    domain: TermDomain,
+    writers: Writers,
+    element: tuple[str, int],
+    inputs: dict[str, Any],
+    identify: bool,
 ) -> Contrast | None:
     dag = domain.dag
     assert isinstance(dag, TracedDag)
@@ -169,7 +176,7 @@ def _contrast(
         reals.at = -1
         chosen = together(side, writers.of(i, element, inputs))
         launch = with_integers(side.launch, inputs)
-        run = execute(side.kernel, launch, domain, ctas=chosen, reals=reals)
+        run = execute(side.kernel, launch, domain, ctas=chosen, reals=reals, identify=identify)
         tensor = side.launch.buffers[element[0]]
         out = read_output(run, tensor, slice(element[1], element[1] + 1))
         ident = int(out.ids[0])

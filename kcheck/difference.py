@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kcheck.canon.domain import Collision, LevelsExhausted, Store
 from kcheck.canon.field import FieldDomain
+from kcheck.canon.known import Known
 from kcheck.canon.residues import FieldValue
 from kcheck.canon.term.dag import (
     ADD,
@@ -302,8 +303,10 @@ class _Matching:
             return self.close.symbol(place)
         op = int(s.op[place])
         if op == CONST:
-            value = s.domain.number(int(s.args[0, place]))
-            return str(value) if value.denominator == 1 else f"{float(value):.6g}"
+            value = s.domain.numbers[int(s.args[0, place])]
+            if isinstance(value, Known) or value.denominator == 1:
+                return str(value)
+            return f"{float(value):.6g}"
         if op == EITHER:
             return self._formula(int(s.args[0, place]), depth)
         if depth == 0:

@@ -80,7 +80,10 @@ def _separable(question: Question, run: FieldRun) -> bool:
 
 
 def _part(
-    question: Question, run: FieldRun, ctas: list[int] | None, domain: TermDomain
+    question: Question,
+    run: FieldRun,
+    ctas: list[int] | None,
+    domain: TermDomain,
 ) -> dict[str, Comparison] | str:
     """The comparison of some CTAs, or why there is none."""
     reals: Reals[Any] = Reals(question.within_ranges(domain))
@@ -99,6 +102,7 @@ def _part(
                 ctas=ctas,
                 reals=reals,
                 races=shared,
+                identify=question.identify,
                 progress=partial(question.progress, f"proving: the {name}"),
             )
             if again.races:

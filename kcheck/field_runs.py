@@ -72,6 +72,7 @@ def _execute(question: Question, side: Subject, name: str, reals: Reals[Any]) ->
             races=question.safety,
             strict=question.strict,
             notes=notes,
+            identify=question.identify,
             progress=lambda done: question.progress(f"executing the {name}", done),
         )
     except Refused as error:

@@ -277,7 +277,7 @@ class Judge:
             if c.different.any()
         }
         writers = Writers(question.reference, question.subject, question.ctas)
-        search = Search(writers, pairs, question.seed, question.progress)
+        search = Search(writers, pairs, question.seed, question.progress, question.identify)
         witness = look(search)
         self.close = search.contrast
         if witness is None or question.witness_dir is None:

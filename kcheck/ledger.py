@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 from kcheck.canon.ranged import RangedDomain
 from kcheck.launch import Launch, Tensor
 from kcheck.outputs import Comparison
+from kcheck.ptx_frontend.kernel import Kernel
+from kcheck.ptx_frontend.tree import Flt, Imm, Vec
+from kcheck.semantics.codec import literal_bits
+from kcheck.semantics.values import FMT_BYTES
 from kcheck.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -15,10 +19,12 @@ if TYPE_CHECKING:
     from kcheck.question import Question
     from kcheck.semantics.execution import Execution
 
+SIDES = ("reference", "subject")
 DIVISIONS = frozenset({"div", "rcp", "rsqrt"})
+LOGARITHMS = frozenset({"lg2", "logf", "log2f", "log10f", "log1pf", "powf"})
 # what lies outside the domain of a function is no number
 DOMAINS = {
-    ("arguments of lg2 positive", "lg2"): frozenset({"lg2"}),
+    ("arguments of lg2 positive", "lg2"): LOGARITHMS,
     ("arguments of square roots not negative", "sqrt"): frozenset({"sqrt", "rsqrt"}),
 }
 
@@ -36,7 +42,10 @@ def _assumptions(
     sides = (question.reference, question.subject)
     if not question.safety:
         yield "race freedom NOT CHECKED (--no-safety)"
-    yield "reals: rounding modes, .ftz and float formats mean nothing, literals are exact"
+    exact = "" if question.identify else ", literals are exact"
+    yield f"reals: rounding modes, .ftz and float formats mean nothing{exact}"
+    yield from _literals(question, run)
+    yield from _functions(run)
     yield from _launches(question.reference.launch, question.subject.launch)
     covered = f"all {question.reference.launch.ctas} CTAs run"
     yield covered if question.ctas is None else f"CTA {question.ctas[0]} only"
@@ -47,8 +56,9 @@ def _assumptions(
         for i in s.kernel.code
     ):
         yield _within("divisors nonzero", run, "div")
+    names = {idiom.name for side in (run.reference, run.subject) for idiom in side.idioms}
     for (assumption, name), opcodes in DOMAINS.items():
-        if any(i.opcode[0] in opcodes for s in sides for i in s.kernel.code):
+        if names & opcodes or any(i.opcode[0] in opcodes for s in sides for i in s.kernel.code):
             yield _within(assumption, run, name)
     others = "other " if any(side.launch.alias for side in sides) else ""
     yield f"{others}buffers do not alias, bases aligned to 256 bytes"
@@ -91,6 +101,51 @@ def _assumptions(
     chosen = " (chosen by the user)" if question.fixed else ""
     yield f"seed {question.seed}{chosen}, keyed hashes behave as random functions"
     yield "ptxas and the hardware below PTX are trusted"
+
+
+def _literals(question: Question, run: FieldRun) -> Iterator[str]:
+    """Literals that stood for other numbers than they are, with the first lines that hold them."""
+    literals = {**run.reference.identified, **run.subject.identified}
+    if not literals:
+        return
+    lines = [first_lines(side.kernel) for side in (question.reference, question.subject)]
+    for (fmt, bits), ident in sorted(literals.items()):
+        number = run.reference.reals.constants.number(ident)
+        size = FMT_BYTES[fmt]
+        found = [at.get((size, bits)) for at in lines]
+        where = [f"{n} in the {side}" for n, side in zip(found, SIDES, strict=True) if n]
+        written = f"0{'fd'[size == 8]}{bits:0{2 * size}X}"
+        place = f" (line {', '.join(where)})" if where else ""
+        yield f"literal {written} = {number}{place}"
+
+
+def _functions(run: FieldRun) -> Iterator[str]:
+    """Library functions that were recognized, with their first places."""
+    places: dict[str, list[str]] = {}
+    for name, side in zip(SIDES, (run.reference, run.subject), strict=True):
+        for idiom in side.idioms:
+            first, last = idiom.lines
+            places.setdefault(idiom.name, []).append(f"{name} {first}-{last}")
+    for function, found in sorted(places.items()):
+        more = f", {len(found) - 4} more" if len(found) > 4 else ""
+        yield f"{function} identified (lines {', '.join(found[:4])}{more})"
+
+
+def first_lines(kernel: Kernel) -> dict[tuple[int, int], int]:
+    """(bytes, bits) of each 4- and 8-byte literal -> the first line of the PTX that holds it."""
+    lines: dict[tuple[int, int], int] = {}
+    for instr in kernel.code:
+        for operand in instr.operands:
+            for item in operand.items if isinstance(operand, Vec) else (operand,):
+                for size in (4, 8):
+                    bits = None
+                    if isinstance(item, Flt):
+                        bits = literal_bits(item.bits, item.width, size)
+                    elif isinstance(item, Imm):
+                        bits = item.value & (1 << 8 * size) - 1
+                    if bits is not None:
+                        lines.setdefault((size, bits), instr.span.line)
+    return lines
 
 
 def method(verdict: Verdict) -> tuple[str, ...]:

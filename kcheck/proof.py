@@ -31,6 +31,7 @@ def claim(question: Question, run: FieldRun) -> Claim:
             reals.domain,
             ctas=question.ctas,
             reals=reals,
+            identify=question.identify,
             progress=lambda done: question.progress(f"bounding the {name}", done),
         )
 

@@ -53,6 +53,8 @@ class Question:
     started: float = field(default_factory=time.monotonic)
     fixed: bool = False
     strict: bool = False
+    # literals stand for the numbers that they were rounded from
+    identify: bool = False
     engine: str = "auto"
     # where the work is, and what is known so far: for a verdict that a limit cuts short
     stage: str = ""

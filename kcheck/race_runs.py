@@ -16,7 +16,7 @@ from kcheck.confirm import TRIES
 from kcheck.limits import LimitReached
 from kcheck.preconditions import kept
 from kcheck.semantics.race_reports import Race
-from kcheck.semantics.slow import Enclosure, Exact, SlowMachine, Unevaluated
+from kcheck.semantics.slow import SlowMachine, Unevaluated
 from kcheck.semantics.slow.confirm import BY_DEFINITION, Both, both_orders
 from kcheck.semantics.slow.conflicts import Race as SlowRace
 from kcheck.semantics.slow.races import PAIRING, Monitor
@@ -102,7 +102,7 @@ class RaceRuns:
 
     def _run(self, inputs: dict[str, Any], ctas: list[int], made: list[_Run]) -> None:
         place = len(made)
-        for numbers in (Exact, Enclosure) if self.side.rational else (Enclosure,):
+        for numbers in self.side.numbers:
 
             def make(numbers: Any = numbers, **more: Any) -> SlowMachine:
                 return slow_machine(self.side, inputs, numbers, ctas, races=True, **more)

@@ -48,11 +48,14 @@ NARROW = frozenset({"f16", "e4m3", "e5m2"} | (DTYPE_BYTES.keys() - FLOATS))
 class Search:
     """The search for an input on which some element differs.
 
-    `pairs`: buffer name -> (pair of tensors, flags of the elements that may differ).
+    `pairs`: buffer name -> (pair of tensors, flags of the elements that may differ). `identify`:
+    literals of the element that is looked at stand for what they were rounded from.
     """
 
-    def __init__(self, writers: Writers, pairs: Pairs, seed: int, progress: Progress) -> None:
-        self.writers, self.pairs = writers, pairs
+    def __init__(
+        self, writers: Writers, pairs: Pairs, seed: int, progress: Progress, identify: bool
+    ) -> None:
+        self.writers, self.pairs, self.identify = writers, pairs, identify
         self.seed, self.progress = seed, progress
         self.patience, self.guided = PATIENCE, GUIDED
         self.sizes = unknown_inputs(*writers.sides)
@@ -134,7 +137,7 @@ class Search:
                 if not confirmed:
                     return True, None
                 at = (name, int(element))
-                close = contrast(self.writers, at, inputs)
+                close = contrast(self.writers, at, inputs, self.identify)
                 found = self._confirmed(family, inputs, at, close, widen)
                 if found is not None:
                     return True, found
@@ -180,7 +183,11 @@ class Search:
             flat = np.flatnonzero(candidates)
             for element in dict.fromkeys(flat[[0, flat.size // 2, -1]].tolist()):
                 left = self.guided - (time.monotonic() - started)
-                close = None if left < 0 else contrast(self.writers, (name, element), inputs)
+                close = (
+                    None
+                    if left < 0
+                    else contrast(self.writers, (name, element), inputs, self.identify)
+                )
                 if close is None:
                     continue
                 for point in guided_points(close, self.seed, left, self.progress):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -18,8 +19,19 @@ from kcheck.preconditions import admissible
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.semantics.execution import execute
 from kcheck.semantics.plan import Plan, plan_of
-from kcheck.semantics.slow import Enclosure, Exact, Real, SlowMachine, SlowResult, Unevaluated
+from kcheck.semantics.slow import (
+    Enclosure,
+    Exact,
+    Number,
+    Real,
+    Rounded,
+    SlowMachine,
+    SlowResult,
+    Unevaluated,
+)
 
+# relative difference that rounded arithmetic may make: 2^12 units in the last place of f32
+NOISE = Fraction(1, 2**12)
 # instructions that leave the rationals
 IRRATIONAL = frozenset({"ex2", "lg2", "sqrt", "rsqrt", "tanh", "sin", "cos"})
 
@@ -32,9 +44,14 @@ class Subject:
     launch: Launch
 
     @property
-    def rational(self) -> bool:
-        """No instruction leaves the rationals."""
-        return not any(instr.opcode[0] in IRRATIONAL for instr in self.kernel.code)
+    def numbers(self) -> tuple[type[Number], ...]:
+        """What the slow evaluator may compute with, the strictest first.
+
+        The expansions of library functions work on the bits of rounded floats.
+        """
+        rational = not any(instr.opcode[0] in IRRATIONAL for instr in self.kernel.code)
+        expanded = bool(self.kernel.identified[1])
+        return (Exact,) * rational + (Enclosure,) + (Rounded,) * expanded
 
     @property
     def rounds(self) -> bool:
@@ -149,8 +166,11 @@ def confirm(
     """Both values (bounds) by the slow evaluator if they differ for certain, else None."""
     if not admissible(inputs, *(side.launch for side in writers.sides)):
         return None  # no input of the user's
-    rational = all(side.rational for side in writers.sides)
-    for numbers in (Exact, Enclosure) if rational else (Enclosure,):
+    sides = writers.sides
+    for numbers in (Exact, Enclosure, Rounded):
+        some, every = (test(numbers in s.numbers for s in sides) for test in (any, all))
+        if not (some if numbers is Rounded else every):
+            continue
         try:
             values = [
                 _slow_value(side, inputs, numbers, element, writers.of(i, element, inputs))
@@ -164,11 +184,20 @@ def confirm(
             return None
         if numbers is Exact:
             apart = first.exact() != second.exact()
+        elif numbers is Rounded:
+            apart = _far(first.exact(), second.exact())
         else:
             (low, high), (floor, top) = first.bounds(), second.bounds()
             apart = high < floor or top < low
         return (first.bounds(), second.bounds()) if apart else None
     return None
+
+
+def _far(a: Any, b: Any) -> bool:
+    """Two results of rounded arithmetic that differ by more than rounding."""
+    if isinstance(a, float) or isinstance(b, float):  # an infinity
+        return bool(a != b)
+    return bool(abs(a - b) > NOISE * max(abs(a), abs(b)))
 
 
 def _slow_value(

@@ -89,6 +89,7 @@ def test_options_reach_the_check(fake: Fake, ptx: str, tmp_path: Path) -> None:
         "cta": 3,
         "mapping": {"A": "x", "B": "y", "C": "z"},
         "seed": 7,
+        "literal_constants": False,
         "safety": False,
         "strict": False,
         "engine": "field",

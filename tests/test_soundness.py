@@ -134,8 +134,8 @@ def test_infinities_are_values(value: float) -> None:
 ROUNDED = {
     "literals one ulp apart": ("mul.f32 %f3, %f1, 0f3DCCCCCD;", "mul.f32 %f3, %f1, 0f3DCCCCCE;"),
     "a constant folded": (
-        "mul.f32 %f3, %f1, 0f3E99999A;",
-        "mov.f32 %f4, 0f3DCCCCCD; mul.f32 %f4, %f4, 0f40400000; mul.f32 %f3, %f1, %f4;",
+        "mul.f32 %f3, %f1, 0f3E9BA5E6;",
+        "mov.f32 %f4, 0f3DCF87DD; mul.f32 %f4, %f4, 0f40400000; mul.f32 %f3, %f1, %f4;",
     ),
 }
 

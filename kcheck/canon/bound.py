@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from kcheck.canon.domain import Bool, Index
 from kcheck.canon.exponents import Condition, Exponents
 from kcheck.canon.field import FieldDomain
+from kcheck.canon.known import Known, Number
 from kcheck.canon.residues import FieldStore, FieldValue
 from kcheck.canon.size import SYMBOL, Size, Zero, of_constants
 from kcheck.canon.size import ZERO as NOTHING
@@ -113,6 +113,7 @@ class BoundDomain:
         self._tested = Zero()
         self._decisions = 0
         self._decided: set[int] = set()
+        self._symbols = False
 
     def _of(
         self,
@@ -125,9 +126,10 @@ class BoundDomain:
         support = op(self.supports, a.support, b.support) if self.supports else None
         return BoundValue(value, size, support)
 
-    def constants(self, values: Sequence[Fraction], index: Index) -> BoundValue:
-        """Lane i holds `values[index[i]]`."""
-        exact = [Fraction(v) for v in values]
+    def constants(self, values: Sequence[Number], index: Index) -> BoundValue:
+        """Lane i holds `values[index[i]]`; random integers stand for irrational constants."""
+        exact = [self.field.symbols.rational(v) for v in values]
+        self._symbols = self._symbols or any(isinstance(v, Known) for v in values)
         support = None
         if self.supports:
             ids = self.supports.forms.constants(exact)
@@ -212,13 +214,14 @@ class BoundDomain:
         assert supports is not None
         assert exponents is not None
         assert a.support is not None
-        rest = exponents.rest_size(a.support, a.size)
+        support = supports.without_symbols(a.support)
+        rest = exponents.rest_size(support, a.size)
         self._tested = self._tested.hull(rest.apart(rest))
-        sets = exponents.record(a.value, a.support, rest)
+        sets = exponents.record(a.value, support, rest)
         out = supports.blank(a.shape)
         out.flags[[NONZERO, REST, EXPONENTIAL]] = True
         out.cone = supports.union(sets, np.broadcast_to(a.support.cone, a.shape))
-        constants = [supports.forms[i][0] for i in np.unique(a.support.form).tolist()]
+        constants = [supports.forms[i][0] for i in np.unique(support.form).tolist()]
         bits = float(max(math.ceil(abs(c)) for c in constants))
         return BoundValue(value, Size(e=1.0, bits=2 * bits, shift=bits), out)
 
@@ -313,7 +316,16 @@ class BoundDomain:
         if self.exponents:
             for cone in sorted(cones):
                 condition = condition.hull(self.exponents.condition(cone))
-        return Claim(zero, condition, self.tests, self.hashed)
+        return Claim(zero, condition, self.tests, self.hashed, self._relations)
+
+    @property
+    def _relations(self) -> int:
+        """Pairs of exponents, one of which may only seem to be a multiple of the other because
+        random integers stand for irrational constants; 0 if none do.
+        """
+        if not self._symbols:
+            return 0
+        return 1 + (self.exponents.count**2 if self.exponents else 0)
 
     @property
     def hashed(self) -> int:

@@ -9,6 +9,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from kcheck.canon.known import LOG2_10 as _LOG2_10
+from kcheck.canon.known import LOG2E as _LOG2E
+from kcheck.canon.known import Known, Number, approximation, known
+from kcheck.canon.literals import identify
+
 SYMBOLIC = -1
 UNDEF, UNKNOWN, NAN, NAN_DIV, PINF, NINF = range(6)
 FINITE = 6
@@ -18,20 +23,38 @@ GATHER = "gather "
 # before the name of a function of the bits of integers, whose value is an integer
 BITS = "bits "
 
+LOG2E, LN2 = known(1, {_LOG2E: 1}), known(1, {_LOG2E: -1})
+LOG2_10, LOG10_2 = known(1, {_LOG2_10: 1}), known(1, {_LOG2_10: -1})
+
 
 class Constants:
-    """The table id -> exact rational; ids below `FINITE` hold 0 as a placeholder."""
+    """The table id -> rational; ids below `FINITE` hold 0 as a placeholder.
+
+    `known`: the irrational ones; their `values` are approximations (`canon.known`) that serve to
+    compare them.
+    """
 
     def __init__(self) -> None:
         self.values: list[Fraction] = [Fraction(0)] * FINITE
-        self._ids: dict[Fraction, int] = {}
+        self.known: dict[int, Known] = {}
+        self._ids: dict[Number, int] = {}
         for value in (0, 1):
             self.intern(Fraction(value))
 
-    def intern(self, value: Fraction) -> int:
+    def intern(self, value: Number) -> int:
         """The id of a number."""
         found = self._ids.get(value)
         if found is None:
             found = self._ids[value] = len(self.values)
-            self.values.append(value)
+            self.values.append(approximation(value))
+            if isinstance(value, Known):
+                self.known[found] = value
         return found
+
+    def literal(self, value: Fraction, fmt: str) -> int:
+        """The id of the number that a float literal of a format was rounded from."""
+        return self.intern(identify(value, fmt))
+
+    def number(self, ident: int) -> Number:
+        """The number of an id from `FINITE` on."""
+        return self.known.get(ident, self.values[ident])

@@ -8,11 +8,12 @@ it is immutable. Shapes broadcast as in NumPy: a value of shape (1,) stands for 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kcheck.canon.known import Number
 
 Bool = NDArray[np.bool_]
 Index = NDArray[np.int64]
@@ -70,8 +71,12 @@ class Store(Protocol[V]):
 class Domain(Protocol[V]):
     """The operations of a value engine."""
 
-    def constants(self, values: Sequence[Fraction], index: Index) -> V:
-        """Lane i holds `values[index[i]]`."""
+    def constants(self, values: Sequence[Number], index: Index) -> V:
+        """Lane i holds `values[index[i]]`, rationals and known irrational constants.
+
+        Equal products of known constants (`canon.known`) must be equal values, unequal ones need
+        not differ.
+        """
         ...
 
     def input(self, name: str, n: int) -> V:

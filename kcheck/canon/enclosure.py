@@ -5,8 +5,8 @@ Disjoint enclosures of two values prove the values different on these inputs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,16 @@ from numpy.typing import NDArray
 from kcheck.canon import interval
 from kcheck.canon.domain import Bool, Index
 from kcheck.canon.interval import Ends, Floats
+from kcheck.canon.known import Known, Number, approximation
+from kcheck.canon.literals import simple
 
 # functions that `atom` knows; any other encloses the whole line
 FUNCTIONS: dict[str, Callable[[Ends], Ends]] = {
     "lg2": interval.log2,
     "sqrt": interval.sqrt,
     "tanh": interval.tanh,
+    "erf": interval.erf,
+    "round": interval.monotone(interval.half_away),
     "sin": interval.wave(np.sin),
     "cos": interval.wave(np.cos),
     "rint": interval.monotone(np.rint),
@@ -32,16 +36,6 @@ FUNCTIONS: dict[str, Callable[[Ends], Ends]] = {
 
 # relative width of two roundings of f32 to either side
 ROUNDED = 2.0**-22
-# integers below this, times a power of 2, are meant as they are written
-SIMPLE = 2**12
-
-
-def _simple(value: Fraction) -> bool:
-    """An integer, or a power of 2 times an integer below `SIMPLE`."""
-    up, down = abs(value.numerator), value.denominator
-    if down == 1 or up == 0:
-        return True
-    return down & (down - 1) == 0 and up < SIMPLE
 
 
 class Enclosure:
@@ -116,14 +110,17 @@ class EnclosureDomain:
         self.widen = widen
         self._inputs = {k: np.asarray(v, np.float64).ravel() for k, v in inputs.items()}
 
-    def constants(self, values: Sequence[Fraction], index: Index) -> Enclosure:
+    def constants(self, values: Sequence[Number], index: Index) -> Enclosure:
         """Lane i encloses `values[index[i]]`."""
-        table = np.array([self._point(Fraction(v)) for v in values])
+        table = np.array([self._point(v) for v in values])
         return Enclosure(table[:, 0][index], table[:, 1][index])
 
-    def _point(self, value: Fraction) -> tuple[float, float]:
+    def _point(self, number: Number) -> tuple[float, float]:
+        value = approximation(number)
         low, high = interval.point(value)
-        if not self.widen or _simple(value):
+        if isinstance(number, Known):  # an approximation that is no float64 lies between two
+            low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+        if not self.widen or simple(value):
             return low, high
         slack = abs(high) * ROUNDED
         return low - slack, high + slack

@@ -71,6 +71,11 @@ class Exponents:
         """Rests so far."""
         return self._rests.count
 
+    @property
+    def count(self) -> int:
+        """Exponents so far."""
+        return len(self._records)
+
     def atom_ids(self, value: FieldValue) -> Ids:
         """Ids of lanes that are new indeterminates, by level 0."""
         first, second = self._permutation.digest(pack(value.r[0]))

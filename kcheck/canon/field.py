@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kcheck.canon import chains, modular
 from kcheck.canon.domain import Bool, Collision, Index, LevelsExhausted
 from kcheck.canon.hashing import Permutation, Residues, Words, pack
+from kcheck.canon.known import Number, RandomSymbols
 from kcheck.canon.residues import FieldInput, FieldStore, FieldValue, align, widen
 from kcheck.canon.sets import MaxSets
 
@@ -48,6 +49,7 @@ class FieldDomain:
         self._inputs: dict[str, FieldValue] = {}
         self._functions: dict[tuple[str, int], tuple[Permutation, Residues]] = {}
         self._sets = MaxSets(self._key, self.primes)
+        self.symbols = RandomSymbols(self._key)
 
     @property
     def max_sets(self) -> int:
@@ -67,9 +69,12 @@ class FieldDomain:
             self._moduli[key] = np.ascontiguousarray(self.primes[: r.shape[0]]).reshape(shape)
         return self._moduli[key]
 
-    def constants(self, values: Sequence[Fraction], index: Index) -> FieldValue:
-        """Lane i holds `values[index[i]]`; Collision if a prime divides a denominator."""
-        table = np.stack([self._constant(Fraction(v)) for v in values], axis=-1)
+    def constants(self, values: Sequence[Number], index: Index) -> FieldValue:
+        """Lane i holds `values[index[i]]`; Collision if a prime divides a denominator.
+
+        Random integers stand for irrational constants, the same ones in all trials.
+        """
+        table = np.stack([self._constant(self.symbols.rational(v)) for v in values], axis=-1)
         return FieldValue(table.take(index, axis=2))
 
     def _constant(self, value: Fraction) -> Words:

@@ -26,6 +26,7 @@ from kcheck.canon.constants import (
     ZERO,
     Constants,
 )
+from kcheck.canon.known import Number, close, plus, root, times
 
 TAKE_A, TAKE_B = -2, -3
 _INFS = (PINF, NINF)
@@ -56,6 +57,8 @@ class Folding:
             "lg2": self.lg2,
             "sqrt": self.sqrt,
             "tanh": self.tanh,
+            "erf": self.tanh,  # 0 at 0, 1 and -1 at the infinities, too
+            "round": lambda a: self._integral(a, _half_away),
             "sin": lambda a: self._periodic(a, 0),
             "cos": lambda a: self._periodic(a, 1),
             "rint": lambda a: self._integral(a, round),
@@ -64,8 +67,16 @@ class Folding:
             "ceil": lambda a: self._integral(a, math.ceil),
         }
 
-    def _number(self, value: Fraction | int) -> int:
-        return self.constants.intern(Fraction(value))
+    def _number(self, value: Number | int | None) -> int:
+        """The id of a result; None stands for what only the domain can hold."""
+        if value is None:
+            return SYMBOLIC
+        return self.constants.intern(Fraction(value) if isinstance(value, int) else value)
+
+    def _close(self, a: int, b: int) -> bool:
+        """Two constants, one of them irrational, whose order is not known."""
+        known, values = self.constants.known, self.constants.values
+        return a != b and (a in known or b in known) and close(values[a], values[b])
 
     def _absorbed(self, *args: int) -> int | None:
         for bad in (UNDEF, UNKNOWN, NAN_DIV, NAN):
@@ -75,12 +86,12 @@ class Folding:
 
     def neg(self, a: int) -> int:
         if a >= FINITE:
-            return self._number(-self.constants.values[a])
+            return self._number(times(self.constants.number(a), Fraction(-1)))
         return _FLIP.get(a, a)
 
     def abs(self, a: int) -> int:
         if a >= FINITE:
-            return self._number(abs(self.constants.values[a]))
+            return self.neg(a) if self.constants.values[a] < 0 else a
         return PINF if a == NINF else a
 
     def add(self, a: int, b: int) -> int:
@@ -97,7 +108,7 @@ class Folding:
             return a if a != SYMBOLIC else TAKE_A
         if SYMBOLIC in (a, b):
             return SYMBOLIC
-        return self._number(self.constants.values[a] + self.constants.values[b])
+        return self._number(plus(self.constants.number(a), self.constants.number(b)))
 
     def sub(self, a: int, b: int) -> int:
         if b == SYMBOLIC:
@@ -131,7 +142,7 @@ class Folding:
             return a if a != SYMBOLIC else TAKE_A
         if SYMBOLIC in (a, b):
             return SYMBOLIC
-        return self._number(self.constants.values[a] * self.constants.values[b])
+        return self._number(times(self.constants.number(a), self.constants.number(b)))
 
     def div(self, a: int, b: int) -> int:
         absorbed = self._absorbed(a, b)
@@ -148,7 +159,7 @@ class Folding:
             return a if a != SYMBOLIC else TAKE_A
         if SYMBOLIC in (a, b):
             return SYMBOLIC
-        return self._number(self.constants.values[a] / self.constants.values[b])
+        return self._number(times(self.constants.number(a), self.constants.number(b), -1))
 
     def _larger(self, a: int, b: int, top: int, bottom: int, sign: int) -> int:
         if UNDEF in (a, b):
@@ -165,7 +176,7 @@ class Folding:
             return self._pick(b, TAKE_B)
         if b == bottom:
             return self._pick(a, TAKE_A)
-        if SYMBOLIC in (a, b):
+        if SYMBOLIC in (a, b) or self._close(a, b):
             return SYMBOLIC
         values = self.constants.values
         return a if sign * (values[a] - values[b]) >= 0 else b
@@ -193,7 +204,7 @@ class Folding:
             return ZERO
         if a < FINITE:
             return a
-        value = self.constants.values[a]
+        value = self.constants.values[a]  # of an irrational one the denominator is not 1
         if value.denominator != 1 or abs(value) > _EXP2_LIMIT:
             return SYMBOLIC
         return self._number(Fraction(2) ** value.numerator)
@@ -215,10 +226,7 @@ class Folding:
         value = self.constants.values[a]
         if value < 0:
             return NAN
-        up, down = math.isqrt(value.numerator), math.isqrt(value.denominator)
-        if up * up != value.numerator or down * down != value.denominator:
-            return SYMBOLIC
-        return self._number(Fraction(up, down))
+        return SYMBOLIC if a in self.constants.known else self._number(root(value))
 
     def tanh(self, a: int) -> int:
         if a in _INFS:
@@ -235,7 +243,10 @@ class Folding:
     def _integral(self, a: int, rule: Callable[[Fraction], int]) -> int:
         if a < FINITE:
             return a
-        return self._number(rule(self.constants.values[a]))
+        value = self.constants.values[a]
+        if a in self.constants.known and close(2 * value, Fraction(round(2 * value))):
+            return SYMBOLIC
+        return self._number(rule(value))
 
     def compare(self, op: str, unordered: bool, a: int, b: int) -> int:
         """1, 0, 2 for undefined, 3 for unknown, or -1 where the domain must decide.
@@ -250,6 +261,8 @@ class Folding:
             return int(unordered)
         if SYMBOLIC in (a, b) and not (a in _INFS or b in _INFS):
             return -1
+        if a >= FINITE and b >= FINITE and self._close(a, b):
+            return -1
         return int(_COMPARE[op](self._place(a), self._place(b)))
 
     def _place(self, a: int) -> tuple[int, Fraction]:
@@ -257,6 +270,11 @@ class Folding:
         if a in _INFS:
             return (1 if a == PINF else -1, Fraction(0))
         return (0, self.constants.values[a] if a != SYMBOLIC else Fraction(0))
+
+
+def _half_away(value: Fraction) -> int:
+    """To the nearest integer, ties away from 0."""
+    return math.floor(value + Fraction(1, 2)) if value > 0 else math.ceil(value - Fraction(1, 2))
 
 
 _COMPARE: dict[str, Callable[[tuple[int, Fraction], tuple[int, Fraction]], bool]] = {

@@ -16,6 +16,7 @@ from kcheck.canon.interning import Ids
 Form = tuple[Fraction, tuple[tuple[int, Fraction], ...]]
 
 _TERMS = 4  # longer forms are given up
+_HUGE = 1 << 32  # no sensible exponent of 2
 _EMPTY = (np.iinfo(np.int32).max, -1)
 
 
@@ -92,6 +93,17 @@ class Forms:
             cancelled = self._pairs("cancel", self._cancels, a, b) > 0
             lost &= (self._terms[np.maximum(out, 0)] == 0) & ~cancelled
         return out, lost
+
+    def without_huge(self, a: Ids) -> tuple[Ids, NDArray[np.bool_]]:
+        """Forms without constants of `_HUGE` or more, and where one was dropped."""
+        used, index = np.unique(a, return_inverse=True)
+        left = [self._without_huge(form) for form in used.tolist()]
+        out = np.array(left, np.int64)
+        return out[index].reshape(a.shape), (out != used)[index].reshape(a.shape)
+
+    def _without_huge(self, ident: int) -> int:
+        constant, terms = self[ident]
+        return self.intern((Fraction(0), terms)) if abs(constant) >= _HUGE else ident
 
     def scale(self, a: Ids, constant: Ids, invert: bool = False) -> Ids:
         """Multiples by the constants (ids of forms without atoms), or by their inverses."""

@@ -198,7 +198,20 @@ def sqrt(a: Ends) -> Ends:
 
 def tanh(a: Ends) -> Ends:
     """The hyperbolic tangent."""
-    low, high = np.tanh(a[0]), np.tanh(a[1])
+    return _sigmoid(a, np.tanh)
+
+
+def erf(a: Ends) -> Ends:
+    """The error function."""
+    return _sigmoid(a, _erf)
+
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def _sigmoid(a: Ends, function: Callable[[Floats], Floats]) -> Ends:
+    """A rising odd function between -1 and 1."""
+    low, high = function(a[0]), function(a[1])
     return (
         np.where(a[0] == 0, 0.0, np.maximum(_below(low), -1)),
         np.where(a[1] == 0, 0.0, np.minimum(_above(high), 1)),
@@ -218,6 +231,13 @@ def wave(function: Callable[[Floats], Floats]) -> Callable[[Ends], Ends]:
         return np.where(bad, -1.0, low), np.where(bad, 1.0, high)
 
     return enclose
+
+
+def half_away(x: Floats) -> Floats:
+    """The nearest integer, ties away from 0; exact."""
+    whole = np.trunc(x)
+    away: Floats = np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole)
+    return np.where(np.isinf(x), x, away)
 
 
 def monotone(function: Callable[[Floats], Floats]) -> Callable[[Ends], Ends]:

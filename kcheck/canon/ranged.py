@@ -19,6 +19,7 @@ from kcheck.canon.constants import BITS, GATHER
 from kcheck.canon.domain import Bool, Domain, Index
 from kcheck.canon.enclosure import Enclosure, EnclosureDomain, EnclosureStore
 from kcheck.canon.interval import Ends
+from kcheck.canon.known import Known, Number
 
 # functions whose values are integers
 _ROUNDING = frozenset({"rint", "trunc", "floor", "ceil"})
@@ -134,9 +135,11 @@ class RangedDomain:
         self.beyond: set[str] = set()
         self._ends = EnclosureDomain({})
 
-    def constants(self, values: Sequence[Fraction], index: Index) -> RangedValue:
+    def constants(self, values: Sequence[Number], index: Index) -> RangedValue:
         """Lane i holds `values[index[i]]`."""
-        whole = np.array([Fraction(v).denominator == 1 for v in values], bool)
+        whole = np.array(
+            [not isinstance(v, Known) and Fraction(v).denominator == 1 for v in values], bool
+        )
         ends = self._ends.constants(values, index)
         return RangedValue(self.inner.constants(values, index), ends, None, whole[index])
 

@@ -30,6 +30,7 @@ from kcheck.canon.constants import (
 from kcheck.canon.domain import Bool, Domain, V
 from kcheck.canon.enclosure import EnclosureDomain
 from kcheck.canon.folding import TAKE_A, TAKE_B, Folding
+from kcheck.canon.known import Known, Number, times
 from kcheck.canon.ranged import RangedDomain
 
 Ids = NDArray[np.int32]
@@ -75,9 +76,10 @@ class Reals(Generic[V]):
 
     # construction
 
-    def constant(self, value: Fraction | int) -> Real[V]:
+    def constant(self, value: Number | int) -> Real[V]:
         """The same number in all lanes; shape (1,)."""
-        return self.uniform(self.constants.intern(Fraction(value)))
+        number = Fraction(value) if isinstance(value, int) else value
+        return self.uniform(self.constants.intern(number))
 
     def uniform(self, ident: int) -> Real[V]:
         """The same constant (by id) in all lanes; shape (1,). A new object each time."""
@@ -144,8 +146,10 @@ class Reals(Generic[V]):
         if a.kind == CONST and a.c is not None:
             used, index = np.unique(a.c, return_inverse=True)
             values = [self.constants.values[i] for i in used]
-            known = np.array([v.denominator == 1 and abs(v) <= most for v in values], bool)
-            return known[index].reshape(a.c.shape)
+            exact = [
+                not isinstance(v, Known) and v.denominator == 1 and abs(v) <= most for v in values
+            ]
+            return np.array(exact, bool)[index].reshape(a.c.shape)
         if not isinstance(self.domain, RangedDomain):
             return np.zeros(1, bool)
         low, high = self.ends(a)
@@ -155,7 +159,8 @@ class Reals(Generic[V]):
     def image(self, c: Ids) -> V:
         """The domain's value of constants; specials and symbolic lanes give 0."""
         used, index = np.unique(c, return_inverse=True)
-        values = [self.constants.values[i] if i >= FINITE else Fraction(0) for i in used]
+        numbers = self.constants.number
+        values = [numbers(int(i)) if i >= FINITE else Fraction(0) for i in used]
         return self.domain.constants(values, index.reshape(c.shape).astype(np.int64))
 
     def value(self, a: Real[V]) -> V:
@@ -287,7 +292,7 @@ class Reals(Generic[V]):
         return self.unary("exp2", a, self.domain.exp2)
 
     def function(self, name: str, a: Real[V]) -> Real[V]:
-        """An atom of one argument: lg2, sqrt, tanh, sin, cos, rint, trunc, floor, ceil."""
+        """An atom of one argument: lg2, sqrt, tanh, erf, sin, cos, rint, round, ..."""
         result = self.unary(name, a, lambda x: self.domain.atom(name, [x]))
         if name not in _AT_ZERO or result.v is None:
             return result
@@ -303,6 +308,9 @@ class Reals(Generic[V]):
 
     def div(self, a: Real[V], b: Real[V]) -> Real[V]:
         """The quotient; lanes that divide by an identical zero are NaN (`NAN_DIV`)."""
+        inverse = self._inverse(b)
+        if inverse is not None:
+            return self.mul(a, inverse)
         zeros: list[Bool] = []
 
         def quotient(x: V, y: V) -> V:
@@ -318,6 +326,12 @@ class Reals(Generic[V]):
             result = self.mixed(self.value(result), np.where(here, NAN_DIV, ids).astype(np.int32))
             self.origins.setdefault(NAN_DIV, self.at)
         return result
+
+    def _inverse(self, a: Real[V]) -> Real[V] | None:
+        """1 over an irrational constant: a domain need not know that sqrt 2 / 2 is 1 / sqrt 2."""
+        known = None if a.c is None or a.c.size > 1 else self.constants.known.get(int(a.c[0]))
+        inverse = None if known is None else times(Fraction(1), known, -1)
+        return None if inverse is None else self.constant(inverse)
 
     def rcp(self, a: Real[V]) -> Real[V]:
         return self.div(self.uniform(ONE), a)

@@ -230,6 +230,17 @@ class Supports:
 
         return Support.join(pick, [a, b])
 
+    def without_symbols(self, a: Support) -> Support:
+        """The same with constant terms of the form in the rest where they are no exponents:
+        those that contain the random integers of irrational constants (`canon.known`).
+        """
+        form, changed = self.forms.without_huge(a.form)
+        if not changed.any():
+            return a
+        flags = a.flags.copy() | np.zeros_like(changed)
+        flags[REST] |= changed
+        return Support(a.hull, a.degree, a.certain, flags, form, a.cone)
+
     def matmul(self, a: Support, b: Support) -> Support:
         """Batched product of (..., M, K) and (..., K, N)."""
         a, b = align(a, b)

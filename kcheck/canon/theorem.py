@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from kcheck.canon.chains import POOL
 from kcheck.canon.exponents import Condition
-from kcheck.canon.size import Zero
+from kcheck.canon.known import RANDOM_BITS
+from kcheck.canon.size import Zero, log_sum
 
 TARGET = -80.0  # log2 of the error that a proof may have
 MAX_TRIALS = 64
@@ -19,13 +20,16 @@ class Claim(NamedTuple):
     """All that the error depends on but trials and levels.
 
     `zero`: a bound on every polynomial that was tested for zero; `condition`: what holds for the
-    exponents; `tests`: comparisons that the run relied on; `hashed`: values known by 128 bits.
+    exponents; `tests`: comparisons that the run relied on; `hashed`: values known by 128 bits;
+    `relations`: pairs of exponents whose relation may be that of the random integers only that
+    stand for irrational constants; 0 if there are none.
     """
 
     zero: Zero
     condition: Condition
     tests: int
     hashed: int
+    relations: int = 0
 
 
 def error_log2(
@@ -45,8 +49,19 @@ def error_log2(
         return None, f"budget.degree: coefficients of {claim.zero.bits:.3g} bits"
     passing = trials * math.log2(trial) + math.log2(1 + claim.tests)
     hashing = 2 * math.log2(1 + claim.hashed) - 128
-    high, low = max(passing, hashing), min(passing, hashing)
-    return high + math.log2(1 + 2.0 ** max(low - high, -1000)) + math.log2(attempts), ""
+    total = log_sum(log_sum(passing, hashing), _symbols(claim))
+    return total + math.log2(attempts), ""
+
+
+def _symbols(claim: Claim) -> float:
+    """log2 of the probability that random integers for irrational constants hide a difference.
+
+    An integer of b bits in a coefficient makes it b - 1 bits longer: that bounds the degree.
+    """
+    if not claim.relations:
+        return -math.inf
+    degree = 2 * claim.zero.bits / (RANDOM_BITS - 1) + 1
+    return math.log2((1 + claim.tests + claim.relations) * degree) - (RANDOM_BITS - 1)
 
 
 def trials_needed(

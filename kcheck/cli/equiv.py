@@ -35,6 +35,9 @@ from kcheck.cli.options import FILE, JSON, LAUNCH, MEMORY, SEED, STRICT, TIME
 )
 @STRICT
 @click.option(
+    "--literal-constants", is_flag=True, help="Float literals are exact: 0f3FB8AA3B is not log2 e."
+)
+@click.option(
     "--witness",
     "--witness-dir",
     "witness_dir",

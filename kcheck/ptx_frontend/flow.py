@@ -8,6 +8,7 @@ from functools import cached_property
 
 from kcheck.ptx_frontend.blocks import leaves
 from kcheck.ptx_frontend.forms import match
+from kcheck.ptx_frontend.idioms import LIBRARY
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Instr, Mem, Not, Operand, Pair, Reg, Vec
 
@@ -147,7 +148,8 @@ def uses(instr: Instr) -> tuple[set[str], set[str]]:
     found = match(instr.opcode)
     operands = instr.operands
     targets: set[str] = set()
-    if found is not None and found.form.roles[:1] == ("d",) and operands:
+    writes = found is not None and found.form.roles[:1] == ("d",)
+    if (writes or instr.opcode[0] == LIBRARY) and operands:
         targets = set(_registers(operands[0]))
         operands = operands[1:]
     sources = {name for operand in operands for name in _registers(operand)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from kcheck.ptx_frontend.tree import Instr, Module, Variable
 
@@ -38,3 +39,18 @@ class Kernel:
     code: tuple[Instr, ...]
     blocks: tuple[BasicBlock, ...]
     tuning: dict[str, tuple[int, ...]]
+
+    @cached_property
+    def identified(self) -> tuple[Kernel, tuple[Idiom, ...]]:
+        """The kernel with library functions as one instruction each (`idioms`), and these."""
+        from kcheck.ptx_frontend.idioms import identify
+
+        return identify(self)
+
+
+@dataclass(frozen=True)
+class Idiom:
+    """A library function that was recognized, and its lines (first, last)."""
+
+    name: str
+    lines: tuple[int, int]

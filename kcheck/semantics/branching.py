@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kcheck.ptx_frontend.flow import EXIT
+from kcheck.ptx_frontend.idioms import LIBRARY, NOTHING
 from kcheck.ptx_frontend.tree import Instr, type_bytes
 from kcheck.semantics.selection import select, stored, within
 from kcheck.semantics.values import Bool, Pred, Unsupported
@@ -43,7 +44,8 @@ _ORDERING = frozenset(["volatile", "relaxed", "acquire", "release", "cc"])
 
 def pure(instr: Instr) -> bool:
     """Does an instruction map registers to registers, and nothing else?"""
-    return instr.opcode[0] in _PURE and "cc" not in instr.opcode
+    name = instr.opcode[0]
+    return (name in _PURE and "cc" not in instr.opcode) or name in (LIBRARY, NOTHING)
 
 
 def only_computes(instr: Instr) -> bool:

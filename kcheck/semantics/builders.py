@@ -10,6 +10,7 @@ from kcheck.semantics.decode import Builder
 from kcheck.semantics.float_builders import FLOAT_BUILDERS
 from kcheck.semantics.integer_builders import INTEGER_BUILDERS
 from kcheck.semantics.integer_mma import mma
+from kcheck.semantics.library_builders import LIBRARY_BUILDERS
 from kcheck.semantics.memory_builders import MEMORY_BUILDERS
 from kcheck.semantics.move_builders import MOVE_BUILDERS
 from kcheck.semantics.warp_builders import WARP_BUILDERS
@@ -25,4 +26,5 @@ BUILDERS: dict[str, Builder] = {
     **COPY_BUILDERS,
     **WARP_BUILDERS,
     "mma.int": mma,
+    **LIBRARY_BUILDERS,
 }

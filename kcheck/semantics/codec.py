@@ -72,10 +72,16 @@ def literal_bits(bits: int, width: int, size: int) -> int | None:
 
 
 class Codec:
-    """Arrays of bit patterns to arrays of constant ids and back, with a memory."""
+    """Arrays of bit patterns to arrays of constant ids and back, with a memory.
 
-    def __init__(self, constants: Constants) -> None:
+    `identify`: a pattern stands for the number that it was rounded from (`canon.literals`);
+    `identified` holds those that are not the number as written: (format, bits) -> id.
+    """
+
+    def __init__(self, constants: Constants, identify: bool = False) -> None:
         self.constants = constants
+        self.identify = identify
+        self.identified: dict[tuple[str, int], int] = {}
         self._ids: dict[tuple[str, int], int] = {}
         self._bits: dict[tuple[str, int], int | None] = {}
 
@@ -85,8 +91,16 @@ class Codec:
         found = self._ids.get(key)
         if found is None:
             value = decode(bits, fmt)
-            found = value if isinstance(value, int) else self.constants.intern(value)
+            found = value if isinstance(value, int) else self._number(value, key)
             self._ids[key] = found
+        return found
+
+    def _number(self, value: Fraction, key: tuple[str, int]) -> int:
+        if not self.identify:
+            return self.constants.intern(value)
+        found = self.constants.literal(value, key[0])
+        if self.constants.number(found) != value:
+            self.identified[key] = found
         return found
 
     def to_ids(self, bits: Array, fmt: str) -> Ids:

@@ -14,6 +14,7 @@ import numpy as np
 
 from kcheck.ptx_frontend.flow import EXIT
 from kcheck.ptx_frontend.forms import match
+from kcheck.ptx_frontend.idioms import LIBRARY, NOTHING
 from kcheck.ptx_frontend.tree import (
     Flt,
     Guard,
@@ -236,6 +237,8 @@ def refusal(decoder: Decoder, instr: Instr) -> Unsupported | None:
 
 
 def _unguarded(decoder: Decoder, instr: Instr) -> Step:
+    if instr.opcode[0] == LIBRARY:
+        return decoder.builders[instr.opcode[1]](decoder, instr, {})
     found = match(instr.opcode)
     builder = decoder.builders.get(found.form.name) if found else None
     if found is None or builder is None:
@@ -306,9 +309,11 @@ def _block(decoder: Decoder, index: int) -> Block:
     elif name in _BARRIERS:
         arrive = partial(_arrival, decoder, last, name, follow)
         stop, end = stop - 1, _where_guarded(decoder, last, follow, arrive, index)
-    steps = [(at, _step_at(decoder, at)) for at in range(block.start, stop)]
+    code = kernel.code
+    needed = [at for at in range(block.start, stop) if code[at].opcode[0] != NOTHING]
+    steps = [(at, _step_at(decoder, at)) for at in needed]
     inside = range(block.start, block.end)
-    barred = next((at for at in inside if not only_computes(kernel.code[at])), -1)
+    barred = next((at for at in inside if not only_computes(code[at])), -1)
     here = block.end - 1
 
     def finish(m: Machine) -> Outcome:

@@ -11,7 +11,7 @@ import numpy as np
 from kcheck.canon.domain import Arithmetic, Domain
 from kcheck.canon.real import Reals
 from kcheck.launch import Launch, Tensor
-from kcheck.ptx_frontend.kernel import Kernel
+from kcheck.ptx_frontend.kernel import Idiom, Kernel
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics.builders import BUILDERS
 from kcheck.semantics.decode import decode
@@ -72,8 +72,10 @@ class Execution:
     """What a run leaves: the memory of each tensor, the faults, and figures.
 
     `ctas`: numbers of the CTAs that ran. `values`: instructions times lanes. `extremes`: integer
-    atomics that were executed as maxima or minima of floats. `doubt`: why it does
-    not stand for every schedule, so that nothing but the defects which it shows counts.
+    atomics that were executed as maxima or minima of floats. `identified`: literals (format, bits)
+    that stood for other numbers than they are, by id. `idioms`: library functions that ran as
+    such. `doubt`: why it does not stand for every schedule, so that nothing but the defects which
+    it shows counts.
     """
 
     kernel: Kernel
@@ -87,7 +89,9 @@ class Execution:
     origins: dict[int, int]
     races: list[Race]
     same_value: dict[int, int]
-    extremes: frozenset[int] = frozenset()
+    extremes: frozenset[int]
+    identified: dict[tuple[str, int], int]
+    idioms: tuple[Idiom, ...]
     doubt: Refused | None = None
 
     def tensor(self, name: str) -> Tensor:
@@ -106,10 +110,17 @@ def _ctas(launch: Launch) -> list[int]:
 
 
 def _machine(
-    kernel: Kernel, launch: Launch, reals: Reals[Any], races: bool, arithmetic: Arithmetic | None
+    kernel: Kernel,
+    launch: Launch,
+    reals: Reals[Any],
+    races: bool,
+    identify: bool,
+    arithmetic: Arithmetic | None,
 ) -> Machine:
     try:
-        machine = Machine(kernel, launch, reals, races=races, arithmetic=arithmetic)
+        machine = Machine(
+            kernel, launch, reals, races=races, identify=identify, arithmetic=arithmetic
+        )
         builders = BUILDERS if arithmetic is None else TRUE_FORMATS
         machine.program = decode(machine, builders, guarded_symbolically)
     except Unsupported as error:
@@ -167,6 +178,7 @@ def execute(
     watch: tuple[str, int] | None = None,
     races: bool = False,
     strict: bool = False,
+    identify: bool = False,
     arithmetic: Arithmetic | None = None,
     notes: Notes | None = None,
 ) -> Execution:
@@ -174,18 +186,21 @@ def execute(
 
     `reals`: share constants with another run over the same domain. `watch`: a tensor and a flat
     element whose writers (CTAs) are to be noted in its memory. `races`: look for races; `strict`:
-    lanes of one instruction that store equal values to one address have one. `arithmetic`: run in
-    true formats, with its inputs; the domain has nothing to do then. `notes`: where to note what is
-    seen, for the case that it does not come to its end.
+    lanes of one instruction that store equal values to one address have one. `identify`: float
+    literals stand for the numbers that they were rounded from (`canon.literals`). `arithmetic`: run
+    in true formats, with its inputs; the domain has nothing to do then, and library functions are
+    executed as they are expanded. `notes`: where to note what is seen, for the case that it does
+    not come to its end.
     Raises Refused for what is not supported, and what the domain raises.
     """
     chosen = _ctas(launch) if ctas is None else ctas
     reals = Reals(domain) if reals is None else reals
     notes = notes or Notes()
+    executed, idioms = kernel.identified if arithmetic is None else (kernel, ())
     watched: set[int] = set()
     while True:
         reals.origins = {}
-        machine = _machine(kernel, launch, reals, races, arithmetic)
+        machine = _machine(executed, launch, reals, races, identify, arithmetic)
         if machine.races is not None:
             machine.races.strict = strict
         machine.watched = watched
@@ -212,5 +227,7 @@ def execute(
         notes.races,
         {} if machine.races is None or not races else machine.races.same_value,
         frozenset(machine.extremes),
+        machine.codec.identified,
+        idioms,
         _doubt(machine),
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kcheck.ptx_frontend.forms import match
+from kcheck.ptx_frontend.idioms import LIBRARY
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Instr, Mem, Not, Operand, Pair, Reg, Target, Vec
 
@@ -48,6 +49,14 @@ def registers(operand: Operand) -> Iterator[str]:
         yield from registers(operand.second)
 
 
+def _roles(instr: Instr) -> tuple[str, ...]:
+    """The roles of an instruction's operands; () if they are not known."""
+    if instr.opcode[0] == LIBRARY:
+        return ("d", *("a" for _ in instr.operands[1:]))
+    found = match(instr.opcode)
+    return found.form.roles if found else ()
+
+
 @dataclass(frozen=True)
 class Use:
     """A register is read at `pc` in the role of the table of forms, `address` or `guard`."""
@@ -69,8 +78,7 @@ class Flow:
         return [frozenset(self._defs(instr)) for instr in self.code]
 
     def _defs(self, instr: Instr) -> Iterator[str]:
-        found = match(instr.opcode)
-        if found and found.form.roles[:1] == ("d",) and instr.operands:
+        if _roles(instr)[:1] == ("d",) and instr.operands:
             yield from registers(instr.operands[0])
 
     @cached_property
@@ -79,8 +87,7 @@ class Flow:
         return [self._uses(instr) for instr in self.code]
 
     def _uses(self, instr: Instr) -> dict[str, set[str]]:
-        found = match(instr.opcode)
-        roles = found.form.roles if found else ()
+        roles = _roles(instr)
         if len(roles) > len(instr.operands):
             roles = (*roles[: len(instr.operands) - 1], roles[-1])  # an optional one is missing
         used: dict[str, set[str]] = {}

@@ -101,6 +101,7 @@ class Machine(Conversions):
         reals: Reals[Any],
         *,
         races: bool = False,
+        identify: bool = False,
         arithmetic: Arithmetic | None = None,
     ) -> None:
         self.kernel = kernel
@@ -109,7 +110,7 @@ class Machine(Conversions):
         self.domain = reals.domain
         # true formats: every float is an Int then, and no real arises
         self.arithmetic = arithmetic
-        self.codec = Codec(self.reals.constants)
+        self.codec = Codec(self.reals.constants, identify)
         self.regions: Regions = Regions(kernel, launch, reals, self.codec, arithmetic)
         self.faults: dict[tuple[str, int], Fault] = {}
         self.executed = 0

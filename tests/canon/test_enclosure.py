@@ -105,6 +105,8 @@ MP: dict[str, Callable[[mpmath.mpf], mpmath.mpf]] = {
     "lg2": lambda x: mpmath.log(x, 2),
     "sqrt": mpmath.sqrt,
     "tanh": mpmath.tanh,
+    "erf": mpmath.erf,
+    "round": lambda x: mpmath.sign(x) * mpmath.floor(abs(x) + 0.5),
     "sin": mpmath.sin,
     "cos": mpmath.cos,
     "rint": lambda x: mpmath.mpf(round(Fraction(float(x)))),

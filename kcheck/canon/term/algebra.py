@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kcheck.canon.term.exponents import Exponents
 from kcheck.canon.term.monomials import ATOMS, LOW, SHIFT, Keys, Monomials, Powers, Term
-from kcheck.canon.term.rationals import MINUS, ONE, ZERO, Ids, Rationals
+from kcheck.canon.term.rationals import MINUS, ONE, ZERO, Ids, Rationals, uniform
 from kcheck.canon.term.terms import Terms
 
 Rows = NDArray[np.int64]
@@ -27,7 +27,7 @@ _LAWFUL = frozenset({"positive", "sqrt", "form", "inverse", "zero"})
 # of s > 0, of s = 0
 INDICATORS = frozenset({"positive", "zero"})
 # a named sum, and one over it: an atom of its own, so that products with it stay short
-_SIGNS = {"form": 1, "inverse": -1}
+SIGNS = {"form": 1, "inverse": -1}
 UNIT: Term = (ONE, 0, 0)
 NOTHING: Term = (ZERO, 0, 0)
 
@@ -76,8 +76,8 @@ class Algebra:
             kind, *rest = self.kind(g)
             if kind in INDICATORS:
                 truths.append(g)
-            elif kind in _SIGNS:
-                forms[rest[0]] = forms.get(rest[0], 0) + _SIGNS[kind] * n
+            elif kind in SIGNS:
+                forms[rest[0]] = forms.get(rest[0], 0) + SIGNS[kind] * n
             elif kind == "sqrt":
                 if n % 2:
                     plain[g] = 1
@@ -147,10 +147,11 @@ class Algebra:
             p, y = a[1] + b[1], 0
         x = 0
         for z in (a[2], b[2], y):
-            if z:
-                factor, made = self.exponents.mul(np.array([x]), np.array([z]))
-                x = int(made[0])
-                c = c if factor is None else self.q.product(c, int(factor[0]))
+            if z and x:
+                x, factor = self.exponents.product(x, z)
+                c = self.q.product(c, factor)
+            else:
+                x += z
         return c, p, x
 
     def power(self, a: Term, n: int) -> Term:
@@ -181,7 +182,7 @@ class Algebra:
         """Sorted by root, exponential, monomial; like terms added, zeros dropped."""
         if not t.r.size:
             return t
-        flat = not t.x.any()
+        flat = uniform(t.x, int(t.x[0]))
         packed = _packed(t.r, t.p) if flat else None
         if packed is not None:
             if _cancels(packed, t.c):
@@ -289,29 +290,51 @@ class Algebra:
         term = self.single(poly)
         return self.q.values[term[0]] if term is not None and term[1:] == (0, 0) else None
 
+    def common(self, polys: Iterable[int]) -> int:
+        """An exponential, or a constant, that all terms of some sums have as a factor."""
+        found = {x for poly in polys for x in np.unique(self.polys[poly][2]).tolist()}
+        if len(found) < 2:
+            return found.pop() if found else 0
+        rows = self.exponents.rows
+        shared = set.intersection(*(set(self.exponents.constants[rows[x].constant]) for x in found))
+        return self.exponents.of(dict(shared))[0] if shared else 0
+
     # the factor of one chosen term
 
     def lead(self, poly: int) -> Term:
-        """The greatest term of a sum that is not zero, in an order that products keep."""
+        """The greatest term of a sum that is not zero, in an order that products keep.
+
+        Of terms that differ by constants only, the one that leaves the least rest.
+        """
         found = self._leads.get(poly)
         if found is None:
             terms = self.terms(poly)
-            vectors = [self._vector(t) for t in terms]
-            found = self._leads[poly] = terms[self.greatest(vectors)]
+            top = [terms[i] for i in self.greatest([self._vector(t) for t in terms])]
+            found = top[0] if len(top) == 1 else min(top, key=lambda t: self._rest(poly, t))
+            self._leads[poly] = found
         return found
+
+    def _rest(self, poly: int, by: Term) -> list[Term]:
+        """The terms of a sum over number and exponential of one."""
+        return self.terms(self.scaled(poly, self.power((by[0], 0, by[2]), -1)))
 
     def _vector(self, term: Term) -> dict[tuple[int, int], Fraction]:
         """Powers of generators, and coefficients of exponents, as one vector."""
-        vector = {(0, g): Fraction(n) for g, n in self.monomials.powers(term[1])}
-        coords, coefs, rest = self.exponents.rows[term[2]]
-        for key, c in zip(coords.tolist(), coefs.tolist(), strict=True):
-            vector[1, key] = self.q.values[c]
-        vector[2, 0] = self.q.values[rest]
+        vector: dict[tuple[int, int], Fraction] = {}
+        for g, n in self.monomials.powers(term[1]):
+            kind, *inner = self.kind(g)
+            if kind == "inverse":
+                g, n = self.atom("form", *inner), -n
+            vector[0, g] = Fraction(n)
+        coords, kinds, coefs, _ = self.exponents.rows[term[2]]
+        columns = (column.tolist() for column in (coords, kinds, coefs))
+        for key, kind, c in zip(*columns, strict=True):
+            vector[1 + kind, key] = self.q.values[c]
         return vector
 
     @staticmethod
-    def greatest(vectors: list[dict[Any, Fraction]]) -> int:
-        """The place of the lexicographically greatest vector; absent coordinates are 0."""
+    def greatest(vectors: list[dict[Any, Fraction]]) -> list[int]:
+        """The places of the lexicographically greatest vector; absent coordinates are 0."""
         holders: dict[Any, list[int]] = {}
         for i, vector in enumerate(vectors):
             for key in vector:
@@ -331,7 +354,7 @@ class Algebra:
                     left.difference_update(i for i in have if vectors[i][key] < 0)
             else:
                 left = {i for i in have if vectors[i][key] == top}
-        return min(left)
+        return sorted(left)
 
     def lazy(self, poly: int) -> Term:
         """A sum as one term: number and exponential of its lead times a generator for the rest.
@@ -349,9 +372,9 @@ class Algebra:
     def form_power(self, key: int, poly: int) -> int:
         """The power of a named sum in a monomial."""
         return sum(
-            _SIGNS[self.kind(g)[0]] * n
+            SIGNS[self.kind(g)[0]] * n
             for g, n in self.monomials.powers(key)
-            if self.kind(g)[0] in _SIGNS and self.kind(g)[1] == poly
+            if self.kind(g)[0] in SIGNS and self.kind(g)[1] == poly
         )
 
     def restricted(self, poly: int, generator: int, value: bool) -> int:

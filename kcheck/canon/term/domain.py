@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck.canon.domain import Bool, Index
+from kcheck.canon.known import Number
 from kcheck.canon.term.algebra import Algebra
 from kcheck.canon.term.dag import (
     ADD,
@@ -41,26 +42,29 @@ class TermDomain:
         self.dag = Dag() if dag is None else dag
         self.algebra = Algebra()
         self.names: list[str] = []
-        self.constants_used: list[int] = []
-        self._constants: dict[Fraction, int] = {}
+        # what a row CONST means by i
+        self.numbers: list[Number] = []
+        self._factors: list[tuple[int, int]] = []
+        self._constants: dict[Number, int] = {}
         self._inputs: dict[str, Nodes] = {}
         self._symbols = 0
         self.one = self._constant(Fraction(1))
         self.zero = self._constant(Fraction(0))
-        self.equality = Equality(self.dag, self.algebra, self.constants_used, self.names)
+        self.equality = Equality(self.dag, self.algebra, self._factors, self.names)
 
-    def _constant(self, value: Fraction) -> int:
+    def _constant(self, value: Number) -> int:
         found = self._constants.get(value)
         if found is None:
-            i = len(self.constants_used)
-            self.constants_used.append(self.algebra.q.intern(value))
+            i = len(self.numbers)
+            self.numbers.append(value)
+            self._factors.append(self.algebra.exponents.number(value))
             found = self._constants[value] = int(self.dag.block(CONST, np.array([i]))[0])
         return found
 
-    def constants(self, values: Sequence[Fraction], index: Index) -> TermValue:
+    def constants(self, values: Sequence[Number], index: Index) -> TermValue:
         """Lane i holds `values[index[i]]`."""
-        table = np.array([self._constant(Fraction(v)) for v in values], np.int32)
-        return TermValue(table[index])
+        table = [self._constant(v) for v in values]
+        return TermValue(np.array(table, np.int32)[index])
 
     def input(self, name: str, n: int) -> TermValue:
         """Symbols; the same ones at each call."""
@@ -79,10 +83,6 @@ class TermDomain:
             for i, node in enumerate((-nodes - 1).tolist()):
                 found[node] = (name, i)
         return found
-
-    def number(self, i: int) -> Fraction:
-        """The constant that a row CONST means by `i`."""
-        return self.algebra.q.values[self.constants_used[i]]
 
     def store(self, n: int) -> TermStore:
         """A new memory."""

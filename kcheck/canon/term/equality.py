@@ -32,7 +32,9 @@ WORD = 0xFFFFFFFF
 class Equality:
     """Compares nodes of a graph. `left`: why elements are left open, the latest reason."""
 
-    def __init__(self, dag: Dag, algebra: Algebra, constants: list[int], names: list[str]) -> None:
+    def __init__(
+        self, dag: Dag, algebra: Algebra, constants: list[tuple[int, int]], names: list[str]
+    ) -> None:
         self.dag, self.a = dag, algebra
         self._plain = Normalizer(dag, Functions(algebra), constants, names)
         # selects and maxima of two in one form, and products of sums multiplied out

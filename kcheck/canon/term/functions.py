@@ -7,22 +7,26 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kcheck import limits
-from kcheck.canon.term.algebra import INDICATORS, UNIT, Algebra, opposite
+from kcheck.canon.known import LOG2E, known
+from kcheck.canon.term.algebra import INDICATORS, SIGNS, UNIT, Algebra, opposite
 from kcheck.canon.term.monomials import ATOMS, LOW, SHIFT, Keys, Powers
-from kcheck.canon.term.rationals import ONE
+from kcheck.canon.term.rationals import ONE, uniform
 from kcheck.canon.term.zeros import where_zero
 
 # indicators in the arguments of a function, up to which all their cases are told apart
 CASES = 4
 # sets up to this size are normalized by translation
 SMALL_SET = 8
+# log2 of e^-2
+_LOG_SQUARE = known(-2, {LOG2E: 1})
 # powers up to which 2^(n lg2 x) is x^n
 _POWERS = 64
 # names of sums, and what becomes one
 _NAMES = frozenset({"form", "inverse", "sqrt"})
-_ODD, _EVEN = frozenset({"tanh", "sin", "rint", "trunc", "erf"}), frozenset({"cos"})
+_ODD, _EVEN = frozenset({"sin", "rint", "trunc", "erf"}), frozenset({"cos"})
 
 
 class Functions:
@@ -131,50 +135,63 @@ class Functions:
         a = self.a
         c, p, x = a.polys[poly]
         number = (p == 0) & (x == 0)
-        constant = a.q.values[int(c[number][0])] if number.any() else Fraction(0)
+        constant = {2: a.q.values[int(c[number][0])]} if number.any() else {}
         out = UNIT
-        logs: list[int] = []
-        for i in self._atoms_at(p, x):
+        keep = ~number
+        for i in np.flatnonzero(self._alone(p) & (x == 0)).tolist():
             what, n = a.kind(int(p[i]) >> SHIFT), a.q.values[int(c[i])]
             if what[0] != "lg2" or n.denominator > 1 or abs(n) > _POWERS:
                 continue
             if n > 0 or self._invertible(what[1]):
                 out = a.times(out, a.power(a.lazy(what[1]), int(n)))
-                logs.append(i)
-        keep = ~number
-        keep[logs] = False
-        coords = self._coordinates(p[keep], x[keep])
-        order = coords.argsort()
-        made, factor = a.exponents.intern(coords[order], c[keep][order], constant)
+                keep[i] = False
+        coords, kinds = self._coordinates(p[keep], x[keep])
+        order = np.lexsort((coords, kinds))
+        made, factor = a.exponents.intern(coords[order], kinds[order], c[keep][order], constant)
         return a.poly([a.times(out, (factor, 0, made))])
 
-    def _atoms_at(self, p: Keys, x: Keys) -> list[int]:
-        """Where the terms are a number times an atom."""
-        if not self.a.atoms or int(p.max(initial=0)) >> SHIFT < ATOMS:
-            return []
-        alone = (p > 0) & (p & LOW == 0) & (p >> SHIFT >= ATOMS) & (x == 0)
-        return np.flatnonzero(alone).tolist()
+    def _alone(self, p: Keys) -> NDArray[np.bool_]:
+        """Monomials that are one atom."""
+        return (p > 0) & (p & LOW == 0) & (p >> SHIFT >= ATOMS)
 
-    def _coordinates(self, p: Keys, x: Keys) -> Keys:
-        """Keys of monomials times exponentials; an exponential counts as generator -x."""
+    def _coordinates(self, p: Keys, x: Keys) -> tuple[Keys, Keys]:
+        """Keys of monomials times exponentials, and the constants that they are multiplied by; an
+        exponential counts as generator -x.
+        """
         if not x.any():
-            return p
+            return p, x
+        if uniform(x, int(x[0])):
+            kinds, inner = (np.full(x.size, i) for i in self.a.exponents.parted(int(x[0])))
+        else:
+            parted = np.array([self.a.exponents.parted(i) for i in x.tolist()])
+            kinds, inner = parted.T
         out = p.copy()
-        for i in np.flatnonzero(x).tolist():
+        for i in np.flatnonzero(inner).tolist():
             powers = self.a.monomials.powers(int(p[i]))
-            out[i] = self.a.monomials.key(((-int(x[i]), 1), *powers))
-        return out
+            out[i] = self.a.monomials.key(((-int(inner[i]), 1), *powers))
+        return out, kinds
 
     def exponent(self, x: int) -> int:
-        """The exponent h of an exponential 2^h as a sum."""
+        """The logarithm h of a positive factor 2^h as a sum."""
         a = self.a
-        coords, coefs, rest = a.exponents.rows[x]
-        terms = [(rest, 0, 0)] if a.q.values[rest] else []
-        for key, c in zip(coords.tolist(), coefs.tolist(), strict=True):
+        coords, kinds, coefs, constant = a.exponents.rows[x]
+        terms = []
+        for base, n in a.exponents.constants[constant]:
+            coef = a.q.intern(n)
+            terms.append((coef, 0, 0) if base == 2 else (coef, self._lg2_base(base), 0))
+        columns = (column.tolist() for column in (coords, kinds, coefs))
+        for key, kind, c in zip(*columns, strict=True):
             powers: Powers = a.monomials.powers(key)
             inner = -powers[0][0] if powers and powers[0][0] < 0 else 0
-            terms.append((c, a.monomials.key(powers[1:]) if inner else key, inner))
+            plain = a.monomials.key(powers[1:]) if inner else key
+            terms.append(a.times((c, plain, inner), (ONE, 0, kind)))
         return a.poly(terms)
+
+    def _lg2_base(self, base: int) -> int:
+        """The monomial that is lg2 of a constant's base."""
+        a = self.a
+        factor, whole = a.exponents.of({base: Fraction(1)})
+        return a.atom("lg2", a.poly([(whole, 0, factor)])) << SHIFT
 
     def _positive_lead(self, poly: int) -> tuple[Fraction, int, int]:
         """A sum as |c| 2^h times a sum whose lead has coefficient 1 or -1 and no exponential."""
@@ -195,20 +212,18 @@ class Functions:
         size, x, rest = self._positive_lead(poly)
         parts = [self._lg2_number(size), self.exponent(x)]
         term = a.single(rest)
-        if term is not None:
-            sure = [(g, n) for g, n in a.monomials.powers(term[1]) if self._sure(g)]
-            for g, n in sure:
-                base = a.poly([(ONE, g << SHIFT, 0)])
-                parts.append(a.poly([(a.q.intern(Fraction(n)), a.atom("lg2", base) << SHIFT, 0)]))
+        powers = a.monomials.powers(term[1]) if term is not None else ()
+        alone = powers if term is not None and term[0] == ONE and len(powers) == 1 else ()
+        for g, n in powers:
+            kind, *inner = a.kind(g)
+            # factors of a product that is positive need not be
+            if kind in SIGNS and (self.sign(inner[0]) == 1 or alone == ((g, 1),)):
+                times = a.q.intern(Fraction(SIGNS[kind] * n))
+                parts.append(a.scaled(self.lg2(inner[0]), (times, 0, 0)))
                 rest = a.scaled(rest, a.power((ONE, g << SHIFT, 0), -n))
         if rest != a.one:
             parts.append(a.poly([(ONE, a.atom("lg2", rest) << SHIFT, 0)]))
         return a.sum(*parts)
-
-    def _sure(self, generator: int) -> bool:
-        """Is a generator positive whatever the inputs? Factors of a positive product need not."""
-        kind, *rest = self.a.kind(generator)
-        return kind in ("form", "inverse") and self.sign(rest[0]) == 1
 
     def _lg2_number(self, value: Fraction) -> int:
         """lg2 of a positive number: of its primes (the larger ones as a whole)."""
@@ -217,10 +232,7 @@ class Functions:
         for n, sign in ((value.numerator, 1), (value.denominator, -1)):
             for prime, k in _factors(n):
                 c = a.q.intern(Fraction(sign * k))
-                if prime == 2:
-                    terms.append((c, 0, 0))
-                else:
-                    terms.append((c, a.atom("lg2", a.number(prime)) << SHIFT, 0))
+                terms.append((c, 0, 0) if prime == 2 else (c, self._lg2_base(prime), 0))
         return a.poly(terms)
 
     def sqrt(self, poly: int) -> int:
@@ -232,18 +244,31 @@ class Functions:
         if poly == 0:
             return 0
         size, x, rest = self._positive_lead(poly)
-        half, factor = a.exponents.scaled(x, Fraction(1, 2)) if x else (0, ONE)
-        out = (factor, 0, half)
-        square = size.numerator * size.denominator
-        whole = 1
-        for prime, k in _factors(square):
-            whole *= prime ** (k // 2)
-        free = square // whole**2
-        out = a.times(out, (a.q.intern(Fraction(whole, size.denominator)), 0, 0))
-        for base in (a.number(free), rest):
-            if base != a.one:
-                out = a.times(out, (ONE, a.atom("sqrt", base) << SHIFT, 0))
+        half, factor = a.exponents.scaled(x, Fraction(1, 2))
+        primes = [*_factors(size.numerator), *((p, -n) for p, n in _factors(size.denominator))]
+        root, whole = a.exponents.of({p: Fraction(n, 2) for p, n in primes})
+        out = a.times((factor, 0, half), (whole, 0, root))
+        if rest != a.one:
+            out = a.times(out, (ONE, a.atom("sqrt", rest) << SHIFT, 0))
         return a.poly([out])
+
+    def tanh(self, poly: int) -> int:
+        """tanh s = 2 / (1 + e^{-2s}) - 1."""
+        return self._once("tanh", poly, self._tanh)
+
+    def _tanh(self, poly: int) -> int:
+        a = self.a
+        c, x = a.exponents.number(_LOG_SQUARE)
+        sides = []
+        for sign, s in ((1, poly), (-1, a.minus(poly))):
+            power = self.exp2(a.scaled(s, (c, 0, x)))
+            divisor = a.sum(a.one, power)
+            sides.append((a.lead(divisor) == a.single(power), divisor, sign))
+        # of s and -s the one that leaves no exponential
+        _, divisor, sign = min(sides)
+        twice = a.scaled(self.inverse(divisor), (a.q.intern(Fraction(2)), 0, 0))
+        made = a.sum(twice, a.minus(a.one))
+        return made if sign == 1 else a.minus(made)
 
     # comparisons
 
@@ -311,6 +336,9 @@ class Functions:
         elements = self._undominated({e for poly in polys for e in self._flat(poly)})
         if len(elements) == 1:
             return elements.pop()
+        common = a.common(elements)
+        if common:
+            return self._times_common(common, elements)
         shift = 0
         if len(elements) == 2:
             shift, rest = self._two(*elements)
@@ -320,11 +348,21 @@ class Functions:
         elif len(elements) <= SMALL_SET:
             shift = self._top(elements)
             elements = {a.sum(e, a.minus(shift)) for e in elements}
+        common = a.common(elements)
+        if common:
+            return a.sum(shift, self._times_common(common, elements))
         scale = self._scale(elements)
         down = (a.q.intern(1 / scale), 0, 0)
         members = np.array(sorted(a.scaled(e, down) for e in elements), np.int32)
         g = a.atom("max", members.tobytes())
         return a.sum(shift, a.poly([(a.q.intern(scale), g << SHIFT, 0)]))
+
+    def _times_common(self, x: int, polys: set[int]) -> int:
+        """The maximum of sums whose terms all have one exponential."""
+        a = self.a
+        down, factor = a.exponents.negative(x)
+        inside = self._maximum({a.scaled(poly, (factor, 0, down)) for poly in polys})
+        return a.scaled(inside, (ONE, 0, x))
 
     def _two(self, one: int, other: int) -> tuple[int, int]:
         """max(one, other) as s + max(0, t), the same for either order."""
@@ -350,10 +388,11 @@ class Functions:
         """The sums whose maximum a sum is, if it is one times a positive number, plus others."""
         a = self.a
         c, p, x = a.polys[poly]
-        inner = [i for i in self._atoms_at(p, x) if a.kind(int(p[i]) >> SHIFT)[0] == "max"]
+        alone = np.flatnonzero(self._alone(p)).tolist() if a.atoms else []
+        inner = [i for i in alone if a.kind(int(p[i]) >> SHIFT)[0] == "max"]
         if len(inner) != 1 or a.q.values[int(c[inner[0]])] < 0:
             return [poly]
-        factor = (int(c[inner[0]]), 0, 0)
+        factor = (int(c[inner[0]]), 0, int(x[inner[0]]))
         members = a.inner(int(p[inner[0]]) >> SHIFT)
         rest = np.arange(c.size) != inner[0]
         others = a.intern(c[rest], p[rest], x[rest])
@@ -374,7 +413,7 @@ class Functions:
         a = self.a
         order = sorted(polys)
         vectors = [{(x, p): a.q.values[c] for c, p, x in a.terms(poly) if p or x} for poly in order]
-        return order[a.greatest(vectors)]
+        return order[a.greatest(vectors)[0]]
 
     def _scale(self, polys: set[int]) -> Fraction:
         """A size of a set of sums that grows with them."""
@@ -383,9 +422,10 @@ class Functions:
     # other functions
 
     def function(self, name: str, poly: int) -> int:
-        """lg2, sqrt, or an atom; odd and even ones of one sign."""
-        if name in ("lg2", "sqrt"):
-            return self.lg2(poly) if name == "lg2" else self.sqrt(poly)
+        """lg2, sqrt, tanh, or an atom; odd and even ones of one sign."""
+        lawful = {"lg2": self.lg2, "sqrt": self.sqrt, "tanh": self.tanh}.get(name)
+        if lawful is not None:
+            return lawful(poly)
         return self._once(name, poly, lambda s: self._atom(name, s))
 
     def _atom(self, name: str, poly: int) -> int:

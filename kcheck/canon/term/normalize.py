@@ -79,7 +79,7 @@ class Normalizer:
         self,
         dag: Dag,
         functions: Functions,
-        constants: list[int],
+        constants: list[tuple[int, int]],
         names: list[str],
         *,
         short: int = SHORT,
@@ -89,7 +89,7 @@ class Normalizer:
         self.dag = dag
         self.f = functions
         self.a: Algebra = functions.a
-        # the coefficient of each constant of the graph, the name of each atom's function
+        # coefficient and factor of each constant of the graph, the name of each atom's function
         self.constants, self.names = constants, names
         self.short, self.parts, self.budget = short, parts, budget
         # the most terms that were kept at once
@@ -356,8 +356,9 @@ class Normalizer:
         op = self.dag.op[e.a]
         number = op == CONST
         if number.all():
-            coefs = np.array(self.constants, np.int32)[self.dag.args[0, e.a]]
-            return e._replace(t=e.t._replace(c=self.a.q.mul(e.t.c, coefs)))
+            coefs, x = np.array(self.constants)[self.dag.args[0, e.a]].T
+            none = np.zeros(x.size, np.int64)
+            return e._replace(t=self.a.multiply(e.t, coefs.astype(np.int32), none, x))
         missing = e.a[(self._known[e.a] < 0)]
         if missing.size:
             self._evaluate(np.unique(missing))
@@ -407,7 +408,8 @@ class Normalizer:
         op = self.dag.op[nodes]
         numbers = nodes[op == CONST]
         for node, i in zip(numbers.tolist(), self.dag.args[0, numbers].tolist(), strict=True):
-            self._known[node] = self.a.poly([(self.constants[i], 0, 0)])
+            coef, x = self.constants[i]
+            self._known[node] = self.a.poly([(coef, 0, x)])
         here = nodes[op == EXP2]
         if here.size:
             self._exponentials(here)

@@ -88,6 +88,6 @@ class Rationals:
         return out
 
 
-def uniform(a: Ids, value: int) -> bool:
+def uniform(a: NDArray[np.int32] | NDArray[np.int64], value: int) -> bool:
     """All elements are `value`."""
     return bool((a == value).all())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -100,10 +101,10 @@ class Slice:
         at = at[at >= self.symbols]
         if at.size:
             used, index = np.unique(self.args[0, at], return_inverse=True)
-            numbers = [self.domain.number(i) for i in used.tolist()]
+            numbers = [self.domain.numbers[i] for i in used.tolist()]
             index = np.broadcast_to(index.reshape(-1, 1), (at.size, width))
             store.write(cells(at), domain.constants(numbers, index.astype(np.int64)))
-        zero = domain.constants([self.domain.number(0) * 0], np.zeros((1, 1), np.int64))
+        zero = domain.constants([Fraction(0)], np.zeros((1, 1), np.int64))
         for step in self.steps:
             places = step[~held[step]] if fixed else step
             if not places.size:

@@ -14,6 +14,7 @@ from kcheck.semantics.slow.errors import (
 from kcheck.semantics.slow.exact import Exact
 from kcheck.semantics.slow.machine import SlowMachine, SlowResult
 from kcheck.semantics.slow.numbers import Number
+from kcheck.semantics.slow.rounded import Rounded
 from kcheck.semantics.slow.state import SlowFinding
 from kcheck.semantics.slow.units import UNDEF, UNWRITTEN, Real
 
@@ -30,6 +31,7 @@ __all__ = [
     "Number",
     "Race",
     "Real",
+    "Rounded",
     "Side",
     "SlowFinding",
     "SlowMachine",

@@ -165,7 +165,7 @@ def _bind_halves(decoder: Decoder, target: Operand, sources: list[Operand], spec
 
 def as_unit(value: Any, fmt: str) -> Unit:
     """A number (or ABSORB) as a unit of a float format."""
-    return UNDEF if value is ABSORB else Real(fmt, value)
+    return UNDEF if value is ABSORB else Real(fmt, value.rounded(fmt))
 
 
 def decode(decoder: Decoder, instr: Instr) -> Step:

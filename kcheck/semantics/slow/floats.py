@@ -80,11 +80,16 @@ def _arithmetic(name: str) -> Describe:
     def describe(slots: Slots, numbers: Numbers) -> Pure:
         kind = slots["type"]
         halves, fmt = kind.endswith("x2"), kind.removesuffix("x2")
-        if not (slots.get("sat") or slots.get("relu")):
+        mode = slots.get("rnd", "")
+        directed = mode in ("rz", "rm", "rp")
+        if not (slots.get("sat") or slots.get("relu") or directed):
             return Pure(fmt, (fmt,) * arity, function, halves=halves)
-        return Pure(
-            fmt, (fmt,) * arity, lambda *values: finish(slots, function(*values)), halves=halves
-        )
+
+        def finished(*values: Number) -> Number:
+            value = function(*values)
+            return finish(slots, value.rounded(fmt, mode) if directed else value)
+
+        return Pure(fmt, (fmt,) * arity, finished, halves=halves)
 
     return describe
 
@@ -174,7 +179,7 @@ def _negative(unit: Unit, kind: str, numbers: Numbers) -> bool:
     number = as_real(unit, kind, numbers)
     if isinstance(number, Undef) or number.is_nan:
         raise Unsupported("unsupported.sign-of-nan")
-    if number.special is None and number.sign() == 0:
+    if number.special is None and number.sign() == 0 and not number.positive_zero:
         raise Unsupported("unsupported.sign-of-zero")
     return number.negative()
 

@@ -148,7 +148,7 @@ def _mma(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
 
     def take(t: Thread, product: Matrix) -> None:
         values = [product[cell] for cell in d.cells[t.lane]]
-        write(t, [UNDEF if v is ABSORB else Real(d.fmt, v) for v in values])
+        write(t, [UNDEF if v is ABSORB else Real(d.fmt, v.rounded(d.fmt)) for v in values])
 
     return meeting(instr, Exchange(give, share, take))
 

@@ -27,6 +27,8 @@ class Number:
 
     special: float | None
     reason: str
+    # the sign of a zero counts as known
+    positive_zero = False
 
     @classmethod
     def of(cls: type[N], value: Any) -> N:
@@ -115,6 +117,10 @@ class Number:
 
     def _cos(self: N) -> N:
         raise NotImplementedError
+
+    def rounded(self: N, fmt: str, mode: str = "rn") -> N:
+        """As a register of a float format holds it: the number itself, for reals."""
+        return self
 
     # the rules -------------------------------------------------------------------------------
 

@@ -220,7 +220,7 @@ class Decoder:
             if value is ABSORB:
                 value = UNDEF
             elif fmt and isinstance(value, Number):
-                value = Real(fmt, value)
+                value = Real(fmt, value.rounded(fmt))
             t.regs[slot] = value if width <= bits else _extended(value, bits, width)
 
         return write

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,15 +12,25 @@ from typing import Any
 import numpy as np
 
 from kcheck.canon.domain import Domain
+from kcheck.canon.known import LOG2E, SQRT_PI, approximation, known
 
 INPUTS = ("x", "y", "z")
-ATOMS = frozenset({"lg2", "sqrt", "tanh", "sin", "cos", "rint"})
+ATOMS = frozenset({"lg2", "sqrt", "tanh", "erf", "sin", "cos", "rint"})
+KNOWN = {
+    "log2e": known(1, {LOG2E: 1}),
+    "ln2": known(1, {LOG2E: -1}),
+    "pi": known(1, {SQRT_PI: 2}),
+    "sqrt2": known(1, {"sqrt 2": 1}),
+    "sqrt3/2": known(Fraction(1, 2), {"sqrt 3": 1}),
+    "sqrt(2/pi)": known(1, {"sqrt 2": 1, SQRT_PI: -1}),
+    "log2e/sqrt2": known(Fraction(1, 2), {LOG2E: 1, "sqrt 2": 1}),
+}
 NUMBERS = [Fraction(n, d) for n in (-3, -1, 0, 1, 2, 5) for d in (1, 2, 3)]
 
 
 @dataclass(frozen=True)
 class Expr:
-    """An operation with its arguments; leaves are `in:x` and numbers."""
+    """An operation with its arguments; leaves are `in:x`, numbers and known constants."""
 
     op: str
     args: tuple[Any, ...] = ()
@@ -45,6 +56,11 @@ class Expr:
 
 def number(value: Fraction | int) -> Expr:
     return Expr(f"#{Fraction(value)}")
+
+
+def constant(name: str) -> Expr:
+    """A known constant, one of `KNOWN`."""
+    return Expr(f"known:{name}")
 
 
 def whole(value: Expr | int) -> Expr:
@@ -78,6 +94,8 @@ def apply(d: Domain[Any], op: str, args: list[Any]) -> Any:
         return d.input(op[3:], 1)
     if op.startswith("#"):
         return d.constants([Fraction(op[1:])], np.zeros(1, np.int64))
+    if op.startswith("known:"):
+        return d.constants([KNOWN[op[6:]]], np.zeros(1, np.int64))
     if op == "div":
         return d.div(*args)[0]
     if op in ATOMS:
@@ -101,6 +119,7 @@ _FLOAT: dict[str, Callable[..., Any]] = {
     "sin": np.sin,
     "cos": np.cos,
     "rint": np.rint,
+    "erf": np.vectorize(math.erf, [float]),
     "maximum": np.maximum,
     "minimum": np.minimum,
     "select": lambda p, a, b: np.where(p, a, b),
@@ -113,12 +132,17 @@ _FLOAT: dict[str, Callable[..., Any]] = {
 }
 
 
+ARITY = {"neg": 1, "exp2": 1, "tanh": 1, "erf": 1, "fma": 3}
+
+
 def compute(expr: Expr, inputs: dict[str, Any]) -> Any:
     """The same in float64."""
     if expr.op.startswith("in:"):
         return inputs[expr.op[3:]]
     if expr.op.startswith("#"):
         return np.full(len(inputs["x"]), float(Fraction(expr.op[1:])))
+    if expr.op.startswith("known:"):
+        return np.full(len(inputs["x"]), float(approximation(KNOWN[expr.op[6:]])))
     return in_float(expr.op, [compute(arg, inputs) for arg in expr.args])
 
 
@@ -130,9 +154,11 @@ def in_float(op: str, args: list[Any]) -> Any:
 def some(rng: random.Random, depth: int, ops: tuple[str, ...]) -> Expr:
     """A random expression; what is divided by, or put under a root or a logarithm, is positive."""
     if depth == 0 or rng.random() < 0.15:
+        if "known" in ops and rng.random() < 0.3:
+            return constant(rng.choice(tuple(KNOWN)))
         leaf = rng.random() < 0.75
         return Expr("in:" + rng.choice(INPUTS)) if leaf else number(rng.choice(NUMBERS))
-    op = rng.choice(ops)
+    op = rng.choice([op for op in ops if op != "known"])
 
     def inner() -> Expr:
         return some(rng, depth - 1, ops)
@@ -144,7 +170,12 @@ def some(rng: random.Random, depth: int, ops: tuple[str, ...]) -> Expr:
     if op == "select":
         compare = Expr(rng.choice(("lt", "le", "gt", "ge", "eq", "ne")), (inner(), inner()))
         return Expr("select", (compare, inner(), inner()))
-    return Expr(op, tuple(inner() for _ in range({"neg": 1, "exp2": 1, "fma": 3}.get(op, 2))))
+    return Expr(
+        op,
+        tuple(
+            inner() for _ in range({"neg": 1, "exp2": 1, "tanh": 1, "erf": 1, "fma": 3}.get(op, 2))
+        ),
+    )
 
 
 def positive(rng: random.Random, e: Expr) -> Expr:

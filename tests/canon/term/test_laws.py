@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kcheck.canon.term.domain import TermDomain
-from tests.canon.term.expressions import Expr, X, Y, Z, build, call, number
+from tests.canon.term.expressions import Expr, X, Y, Z, build, call, constant, number
 
 
 def exp2(e: Expr) -> Expr:
@@ -23,10 +23,6 @@ def sqrt(e: Expr | int) -> Expr:
     return call("sqrt", e)
 
 
-def sigmoid(e: Expr) -> Expr:
-    return number(1) / (exp2(-e) + 1)
-
-
 def top(*each: Expr | int) -> Expr:
     first, *rest = each
     for e in rest:
@@ -36,6 +32,34 @@ def top(*each: Expr | int) -> Expr:
 
 def select(op: str, a: Expr, b: Expr | int, yes: Expr | int, no: Expr | int) -> Expr:
     return call("select", call(op, a, b), yes, no)
+
+
+LOG2E, LN2, PI = constant("log2e"), constant("ln2"), constant("pi")
+ROOT = constant("sqrt(2/pi)")
+
+
+def tanh(e: Expr) -> Expr:
+    return call("tanh", e)
+
+
+def erf(e: Expr) -> Expr:
+    return call("erf", e)
+
+
+def exp(e: Expr) -> Expr:
+    return exp2(e * LOG2E)
+
+
+def log(e: Expr) -> Expr:
+    return lg2(e) * LN2
+
+
+def sigmoid(e: Expr) -> Expr:
+    return number(1) / (exp(-e) + 1)
+
+
+def gelu(e: Expr) -> Expr:
+    return e * HALF * (tanh(ROOT * (e + e * e * e * number(Fraction(44715, 10**6)))) + 1)
 
 
 HALF = number(Fraction(1, 2))
@@ -196,6 +220,77 @@ EQUAL = {
     "a power": (exp2(lg2(X * X + 1) * 2), (X * X + 1) * (X * X + 1)),
     "log-sum-exp": (lg2(exp2(X) + exp2(Y)), lg2(exp2(X - Y) + 1) + Y),
     "lg2 of a number": (lg2(number(12)), lg2(number(3)) + 2),
+    "log2 e ln 2": (X * LOG2E * LN2, X),
+    "log2 e in another place": (exp2(X * LOG2E * Y), exp2(X * (Y * LOG2E))),
+    "sqrt(2/pi) squared": (ROOT * ROOT * PI, number(2)),
+    "sqrt 2, 2^(1/2)": (constant("sqrt2"), exp2(HALF)),
+    "sqrt 6": (sqrt(X * X * 6 + 6), sqrt(X * X + 1) * constant("sqrt2") * constant("sqrt3/2") * 2),
+    "an exponent with a constant twice": (exp2(X * LOG2E) * exp2(Y * LOG2E), exp2((X + Y) * LOG2E)),
+    "exponents of two kinds": (exp2(X * LOG2E + Y) * exp2(X * LN2), exp2(X * (LOG2E + LN2) + Y)),
+    "e^(x+1)": (exp2((X + 1) * LOG2E), exp2(X * LOG2E) * exp2(LOG2E)),
+    "nested with a constant": (exp2(exp2(X + 1) * PI), exp2(exp2(X) * PI) * exp2(exp2(X) * PI)),
+    "log(e^x)": (lg2(exp2(X * LOG2E)) * LN2, X),
+    "a logarithm of pi": (lg2(exp2(X) * PI), X + lg2(PI)),
+    "pi by its logarithm": (exp2(lg2(PI) * 2) * X, X * PI * PI),
+    "a maximum scaled by a constant": (top(X * LOG2E, Y * LOG2E), top(X, Y) * LOG2E),
+    "a maximum of scaled maxima": (top(top(X, Y) * LOG2E, Z), top(X * LOG2E, Z, Y * LOG2E)),
+    "a maximum scaled by an exponential": (top(X * exp2(Z), Y * exp2(Z)), top(X, Y) * exp2(Z)),
+    "softmax by e^x": (
+        exp2((X - top(X, Y)) * LOG2E)
+        / (exp2((X - top(Y, X)) * LOG2E) + exp2((Y - top(X, Y)) * LOG2E)),
+        exp2(X * LOG2E) / (exp2(X * LOG2E) + exp2(Y * LOG2E)),
+    ),
+    "compare scaled by a constant": (select("lt", X * PI, Y * PI, X, Z), select("gt", Y, X, X, Z)),
+    "a constant is positive": (select("gt", exp2(X) * LN2, 0, X, Y), X),
+    "one over scaled sums": (number(1) / ((X + Y) * LOG2E), LN2 / (Y + X)),
+    "tanh": (tanh(X), (exp(X) - exp(-X)) / (exp(X) + exp(-X))),
+    "tanh by e^2x": (tanh(X), number(1) - number(2) / (exp(X * 2) + 1)),
+    "tanh is odd": (tanh(Y - X), -tanh(X - Y)),
+    "tanh(0)": (tanh(X - X), number(0)),
+    "tanh(ln 2)": (tanh(LN2), number(Fraction(3, 5))),
+    "tanh of a sum": (tanh(X + Y), (tanh(X) + tanh(Y)) / (tanh(X) * tanh(Y) + 1)),
+    "the slope of tanh": (
+        number(1) - tanh(X) * tanh(X),
+        number(4) / ((exp(X) + exp(-X)) * (exp(-X) + exp(X))),
+    ),
+    "sigmoid": (sigmoid(X), tanh(X * HALF) * HALF + HALF),
+    "sigmoid by e^x": (sigmoid(X), exp(X) / (exp(X) + 1)),
+    "sigmoid(-x)": (sigmoid(-X), number(1) - sigmoid(X)),
+    "sigmoid without overflow": (
+        select("ge", X, 0, number(1) / (exp(-X) + 1), exp(X) / (exp(X) + 1)),
+        sigmoid(X),
+    ),
+    "silu": (X / (exp(-X) + 1), X * HALF * (tanh(X * HALF) + 1)),
+    "silu of a sum, in a square root": (
+        sqrt((X + Y) * (X + Y) * sigmoid(X + Y) * sigmoid(X + Y)),
+        sqrt((X + Y) * (X + Y) * sigmoid(Y + X) * (tanh((X + Y) * HALF) * HALF + HALF)),
+    ),
+    "softplus": (
+        log(exp(X) + 1),
+        top(X, 0) + log(exp(-top(X, -X)) + 1),
+    ),
+    "softplus with a threshold at 0": (
+        log(exp(X) + 1),
+        select("gt", X, 0, X + log(exp(-X) + 1), log(exp(X) + 1)),
+    ),
+    "log sigmoid": (log(sigmoid(X)), -log(exp(-X) + 1)),
+    "mish": (
+        X * tanh(log(exp(X) + 1)),
+        X * (exp(X) * exp(X) + exp(X) * 2) / (exp(X) * exp(X) + exp(X) * 2 + 2),
+    ),
+    "gelu by sigmoid": (
+        gelu(X),
+        X * sigmoid(ROOT * (X * 2 + X * X * X * number(Fraction(8943, 10**5)))),
+    ),
+    "erf is odd": (erf(Y - X), -erf(X - Y)),
+    "gelu by erfc": (
+        X * HALF * (erf(X * constant("sqrt2") * HALF) + 1),
+        X * HALF * (number(1) - erf(-X / constant("sqrt2"))),
+    ),
+    "one over sums of constants": (
+        number(1) / (X * constant("sqrt2") + X) + Y,
+        Y + constant("sqrt2") / (X * 2 + X * constant("sqrt2")),
+    ),
 }
 
 DIFFERENT = {
@@ -259,6 +354,25 @@ DIFFERENT = {
         CHOSEN * (Y + Z) + number(1) / CHOSEN,
         select("gt", X, 0, CHOSEN * (Y + Z), 0) + number(1) / CHOSEN,
     ),
+    "log2 e, ln 2": (X * LOG2E, X * LN2),
+    "log2 e, its literal": (exp2(X * LOG2E), exp2(X * number(Fraction(12102203, 2**23)))),
+    "e^x, 2^x": (exp2(X * LOG2E), exp2(X)),
+    "tanh(2x), 2 tanh x": (tanh(X * 2), tanh(X) * 2),
+    "tanh(x), tanh(-x)": (tanh(X), tanh(-X)),
+    "sigmoid by tanh without the half": (sigmoid(X), tanh(X) * HALF + HALF),
+    "sigmoid of -x": (sigmoid(X), sigmoid(-X)),
+    "softplus with another sign": (log(exp(X) + 1), top(X, 0) + log(exp(top(X, -X)) + 1)),
+    "softplus by a maximum with -x": (log(exp(X) + 1), top(-X, 0) + log(exp(-top(X, -X)) + 1)),
+    "gelu with another cube": (
+        gelu(X),
+        X * sigmoid(ROOT * (X * 2 + X * X * X * number(Fraction(44715, 10**6)))),
+    ),
+    "gelu, its quick form": (gelu(X), X * sigmoid(X * number(Fraction(1702, 1000)))),
+    "gelu erf, gelu tanh": (X * HALF * (erf(X * constant("sqrt2") * HALF) + 1), gelu(X)),
+    "erf(x), erfc(x)": (erf(X), number(1) - erf(X)),
+    "constants in exponents": (exp2(X * LOG2E) * exp2(X * PI), exp2(X * LOG2E * PI)),
+    "a maximum scaled by -pi": (top(X * PI * -1, Y * PI * -1), top(X, Y) * PI * -1),
+    "a maximum of two scales": (top(X * LOG2E, Y), top(X, Y) * LOG2E),
     "online without rescaling": (
         (exp2(X - top(X, Y)) + exp2(Z - top(X, Y, Z))) / exp2(-top(X, Y, Z)),
         exp2(X) + exp2(Z),

@@ -1,0 +1,302 @@
+"""Library functions in a kernel, each recognized as a whole and replaced by one instruction.
+
+The instruction is `(LIBRARY, name)` with the result and the arguments; what is no longer needed
+becomes `(NOTHING,)`, and of a function with branches the first one becomes a jump behind it. So
+instructions keep their places. No PTX text can hold these opcodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kcheck.ptx_frontend.blocks import basic_blocks
+from kcheck.ptx_frontend.dataflow import DataFlow, targets
+from kcheck.ptx_frontend.kernel import Idiom, Kernel
+from kcheck.ptx_frontend.library import Pattern, operands, pattern, plain, signatures
+from kcheck.ptx_frontend.matching import Bound, Embedding, Matcher
+from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Operand, Reg, Target
+
+LIBRARY, NOTHING = "<library>", "<nothing>"
+_ONE = 0x3F800000
+
+
+@dataclass
+class _Found:
+    """An embedding that was checked. `slot`: where the result is written; `blocks`: inner ones."""
+
+    pattern: Pattern
+    embedding: Embedding
+    slot: int
+    roots: frozenset[int]
+    inner: frozenset[int]
+
+
+def identify(kernel: Kernel) -> tuple[Kernel, tuple[Idiom, ...]]:
+    """The kernel with its library functions in place of their expansions, and which they are."""
+    held = {o.bits for i in kernel.code for o in i.operands if isinstance(o, Flt)}
+    words = {".".join(word) for word in {plain(i.opcode) for i in kernel.code}}
+    names = [n for n, (bits, rare) in signatures().items() if bits <= held and rare <= words]
+    if not names:
+        return kernel, ()
+    flow = DataFlow(kernel)
+    found = [f for name in names for f in _Search(pattern(name), flow).all()]
+    found = _with_their_memory(flow, _apart(found))
+    if not found:
+        return kernel, ()
+    code = _rewritten(flow, found)
+    idioms = sorted((_idiom(kernel, f) for f in found), key=lambda idiom: idiom.lines)
+    return replace(kernel, code=code, blocks=basic_blocks(code)), tuple(idioms)
+
+
+def _idiom(kernel: Kernel, found: _Found) -> Idiom:
+    lines = [kernel.code[at].span.line for at in found.embedding.taken]
+    return Idiom(found.pattern.function, (min(lines), max(lines)))
+
+
+def _apart(found: Sequence[_Found]) -> list[_Found]:
+    """Those that share no result and no branches with another."""
+    out: list[_Found] = []
+    used: set[int] = set()
+    blocks: set[int] = set()
+    for f in found:
+        mine = {f.slot, *f.roots}
+        if not (mine & used or f.inner & blocks):
+            out.append(f)
+            used |= mine
+            blocks |= f.inner
+    return out
+
+
+def _with_their_memory(flow: DataFlow, found: list[_Found]) -> list[_Found]:
+    """Functions with scratch memory only where nothing else in the kernel uses such memory."""
+    scratch = {at for at, i in enumerate(flow.kernel.code) if "local" in i.opcode}
+    if scratch <= {at for f in found for at in f.embedding.taken}:
+        return found
+    return [f for f in found if not f.pattern.pointers]
+
+
+class _Search:
+    """All places where a pattern is embedded and may be replaced."""
+
+    def __init__(self, pattern: Pattern, flow: DataFlow) -> None:
+        self.pattern, self.flow, self.code = pattern, flow, flow.kernel.code
+        self.matcher = Matcher(pattern, flow)
+
+    def all(self) -> Iterator[_Found]:
+        """In the order of their last instruction."""
+        if self.pattern.pointers and not self._same_tables():
+            return
+        last = plain(self.pattern.kernel.code[max(self.pattern.roots)].opcode)
+        for at, instr in enumerate(self.code):
+            if plain(instr.opcode) == last and self.flow.block_of[at] >= 0:
+                embedding = self.matcher.at(at)
+                found = self._checked(embedding) if embedding else None
+                if found is not None:
+                    yield found
+
+    def _same_tables(self) -> bool:
+        mine, other = self.pattern.kernel.variables, self.flow.kernel.variables
+        tables = [name for name, v in mine.items() if v.space in ("global", "const")]
+        return all(name in other and other[name].init == mine[name].init for name in tables)
+
+    def _checked(self, e: Embedding) -> _Found | None:
+        pattern = self.pattern
+        count = len(pattern.inputs) + bool(pattern.pointers)
+        if len(e.arguments) != count or not self._in_order(e):
+            return None
+        roots = frozenset(e.instrs[r] for r in pattern.roots)
+        inner = frozenset(e.blocks[b] for b in pattern.inner)
+        if not self._closed(e, roots, inner):
+            return None
+        if pattern.product:
+            first, second = (e.instrs[r] for r in pattern.roots)
+            slots = [first] if self._is_product(first, second) else []
+        elif len(roots) == 1:
+            slots = list(roots)
+        else:
+            slots = self._slots(e, roots, inner)
+        arguments = [e.arguments[n] for n in range(len(pattern.inputs))]
+        for slot in slots:
+            if all(self._holds(e, bound, slot) for bound in arguments):
+                return _Found(pattern, e, slot, roots, inner)
+        return None
+
+    def _in_order(self, e: Embedding) -> bool:
+        """What is read in a block after it is written there, is here too."""
+        mine, flow = self.pattern.flow, self.flow
+        blocks = set(e.blocks.values())
+        for a, b in e.instrs.items():
+            pairs = zip(operands(mine.kernel.code[a]), operands(self.code[b]), strict=True)
+            for _, y in pairs:
+                value = flow.value(b, y)
+                if value is None or not value.defs & e.taken:
+                    continue
+                if flow.block_of[value.at] not in blocks:
+                    return False
+                for d in value.defs & e.taken:
+                    here = flow.block_of[d] == flow.block_of[b]
+                    if here and not (d < value.at <= b or self._loops(e, a, d)):
+                        return False
+        return True
+
+    def _loops(self, e: Embedding, a: int, d: int) -> bool:
+        """In the pattern too, this definition comes behind the reader: from the turn before."""
+        (mine,) = (x for x, y in e.instrs.items() if y == d)
+        flow = self.pattern.flow
+        return flow.block_of[mine] == flow.block_of[a] and mine >= a
+
+    def _closed(self, e: Embedding, roots: frozenset[int], inner: frozenset[int]) -> bool:
+        """Inner blocks hold nothing else, are entered from here only, and leave the result only.
+
+        A result that several instructions write is read where any of them may have.
+        """
+        flow, blocks = self.flow, self.flow.kernel.blocks
+        region = inner | ({e.blocks[0]} if inner else set())
+        for b in inner:
+            if not set(flow.before[b]) <= region:
+                return False
+            for at in range(blocks[b].start, blocks[b].end):
+                if at not in e.taken and flow.moved(at) is None:
+                    return False
+                if at in roots:
+                    continue
+                beyond = {r for r in flow.readers(at) if flow.block_of[r] not in inner}
+                if not all(self._goes(r, e, roots) for r in beyond):
+                    return False
+        if self.pattern.product or len(roots) == 1:
+            return True
+        names = {name for at in roots for name in targets(self.code[at])}
+        outside = {r for at in roots for r in flow.readers(at)} - e.taken
+        return len(names) == 1 and all(flow.reaching(r, *names) == roots for r in outside)
+
+    def _goes(self, at: int, e: Embedding, roots: frozenset[int]) -> bool:
+        """The instruction is a result, or nothing but the function's own needs it."""
+        if at in roots or at not in e.taken:
+            return at in roots
+        behind = (r for r in self.flow.readers(at) if r != at)
+        return all(self._goes(r, e, roots) for r in behind)
+
+    def _slots(self, e: Embedding, roots: frozenset[int], inner: frozenset[int]) -> list[int]:
+        """Places in the first block, the last ones first, behind all that reads the register."""
+        head = e.blocks[0]
+        bounds = self.flow.kernel.blocks[head]
+        here = [at for at in e.taken if bounds.start <= at < bounds.end - 1]
+        gone = e.taken | set(self.flow.inside(inner))
+        (register,) = targets(self.code[max(roots)])
+        reads = set(self.flow.reads(register)) - gone
+        last = max((at for at in reads if bounds.start <= at < bounds.end), default=-1)
+        return [
+            at
+            for at in sorted(here, reverse=True)
+            if at > last and set(self.flow.readers(at)) <= gone
+        ]
+
+    def _holds(self, e: Embedding, bound: Bound, slot: int) -> bool:
+        """All instructions that read an argument, and the slot, see one and the same value."""
+        value, flow = bound.value, self.flow
+        if not value.defs:
+            return value.bits is not None
+        if flow.reaching(slot, value.reg) != value.defs:
+            return False
+        blocks = set(e.blocks.values())
+        reads = [*bound.reads, slot]
+        if any(flow.block_of[r] not in blocks for r in reads):
+            return False
+        for b in blocks:
+            here = [r for r in reads if flow.block_of[r] == b]
+            written = flow.writes(value.reg, b)
+            if here and any(min(here) <= d < max(here) for d in written):
+                return False
+            # behind the first block: only after all reads
+            late = b != e.blocks.get(0, b)
+            if late and written and (not here or min(written) < max(here)):
+                return False
+        return True
+
+    # two factors
+
+    def _is_product(self, e: int, s: int) -> bool:
+        """Each use of one factor, or of its negative, is its multiplication with the other."""
+        factors = [self._ways(e), self._ways(s)]
+        both = {*factors[0], *factors[1]}
+        for mine in factors:
+            for at in mine:
+                for reader in self.flow.users(at):
+                    if reader not in both and not self._multiplies(reader, *factors):
+                        return False
+        return True
+
+    def _ways(self, at: int) -> set[int]:
+        """A factor and its negatives."""
+        negatives = [r for r in self.flow.users(at) if plain(self.code[r].opcode) == ("neg", "f32")]
+        return {at, *negatives}
+
+    def _multiplies(self, at: int, first: set[int], second: set[int]) -> bool:
+        instr = self.code[at]
+        if plain(instr.opcode) not in (("mul", "f32"), ("fma", "f32")) or instr.guard:
+            return False
+        held = [self.flow.value(at, o) for o in operands(instr)]
+        defs = [set(v.defs) if v else set() for v in held]
+        if any(len(d) != 1 for d in defs[:2]):
+            return False
+        if any(d & (first | second) for d in defs[2:]):
+            return False
+        a, b = defs[:2]
+        return bool((a & first and b & second) or (a & second and b & first))
+
+
+# the new code
+
+
+def _rewritten(flow: DataFlow, found: list[_Found]) -> tuple[Instr, ...]:
+    code = list(flow.kernel.code)
+    new: dict[int, Instr] = {}
+    for f in found:
+        new.update(_replacements(flow, f))
+    for at in _removed(flow, found, set(new)):
+        code[at] = replace(code[at], opcode=(NOTHING,), operands=(), guard=None)
+    for at, instr in new.items():
+        code[at] = instr
+    return tuple(code)
+
+
+def _replacements(flow: DataFlow, f: _Found) -> Iterator[tuple[int, Instr]]:
+    code, e = flow.kernel.code, f.embedding
+    result = code[max(f.roots)].operands[0] if not f.pattern.product else code[f.slot].operands[0]
+    arguments = [_operand(e.arguments[n]) for n in range(len(f.pattern.inputs))]
+    opcode = (LIBRARY, f.pattern.function)
+    yield f.slot, replace(code[f.slot], opcode=opcode, operands=(result, *arguments))
+    if f.pattern.product:
+        for at in f.roots - {f.slot}:
+            one = (code[at].operands[0], Imm(_ONE))
+            yield at, replace(code[at], opcode=("mov", "b32"), operands=one)
+    if f.inner:
+        jump = flow.kernel.blocks[e.blocks[0]].end - 1
+        behind = Target(flow.kernel.blocks[e.blocks[f.pattern.exit]].start)
+        yield jump, replace(code[jump], opcode=("bra",), operands=(behind,), guard=None)
+
+
+def _operand(bound: Bound) -> Operand:
+    value = bound.value
+    return Flt(value.bits, 32) if value.bits is not None else Reg(value.reg)
+
+
+def _removed(flow: DataFlow, found: list[_Found], kept: set[int]) -> set[int]:
+    """Instructions whose results nobody reads any more, and the results that are replaced."""
+    certain = {at for f in found for at in f.roots.union(flow.inside(f.inner))} - kept
+    gone = {at for f in found for at in f.embedding.taken} - kept
+    pending = list(gone)
+    while pending:  # moves of what is gone
+        for reader in flow.readers(pending.pop()):
+            if reader not in gone and reader not in kept and isinstance(flow.moved(reader), Reg):
+                gone.add(reader)
+                pending.append(reader)
+    # arguments may be results within another function
+    gone -= {d for f in found for b in f.embedding.arguments.values() for d in b.value.defs}
+    while True:
+        dead = gone | kept | certain
+        live = {at for at in gone - certain if not dead.issuperset(flow.readers(at))}
+        if not live:
+            return gone | certain
+        gone -= live

@@ -1,0 +1,140 @@
+"""Functions of the CUDA math library as nvcc expands them, read from compiled one-line kernels.
+
+`kcheck/data/library.ptx` holds one kernel per function (`data/library.cu`): its last argument is
+the output, the others are inputs. What lies between the loads and the store is the pattern.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from kcheck.ptx_frontend.dataflow import DataFlow, Value, sources
+from kcheck.ptx_frontend.kernel import Kernel
+from kcheck.ptx_frontend.lower import lower
+from kcheck.ptx_frontend.parser import parse
+from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Mem, Reg, Sym
+
+SNIPPETS = Path(__file__).parent.parent / "data" / "library.ptx"
+# The product of two factors: the multiplication may be fused with what follows, or occur twice.
+PRODUCTS = frozenset({"expf", "exp10f"})
+# opcodes that few kernels hold
+RARE = ("add.rz.f32", "copysign.f32", "fma.rm.f32", "cvt.rni.f32.f32")
+_LITERAL = re.compile(r"\b0f([0-9A-F]{8})\b")
+# words of an opcode that mean nothing over the reals, or are the default
+_SILENT = frozenset({"ftz", "rn", "uni"})
+
+
+@cache
+def plain(opcode: tuple[str, ...]) -> tuple[str, ...]:
+    """An opcode without words that make no difference here."""
+    return tuple(word for word in opcode if word not in _SILENT)
+
+
+@dataclass
+class Pattern:
+    """A function's instructions, by their places in the code of its own kernel.
+
+    `roots`: the results, definitions of one register; of a product the last instruction of each
+    factor. `inputs`: the loads of the arguments, in order. `pointers`: definitions of addresses
+    of scratch memory. `inner`: the blocks between the first one and `exit`.
+    """
+
+    name: str
+    kernel: Kernel
+    flow: DataFlow
+    roots: tuple[int, ...]
+    inputs: tuple[int, ...]
+    pointers: frozenset[int]
+    inner: tuple[int, ...]
+    exit: int
+
+    @property
+    def function(self) -> str:
+        """The function's name, whatever the flags that its code was compiled with."""
+        return self.name.partition("_")[0]
+
+    @property
+    def product(self) -> bool:
+        """Its roots are two factors."""
+        return self.function in PRODUCTS
+
+
+@cache
+def _texts() -> tuple[str, dict[str, str]]:
+    """The head of the file, and the text of each kernel by its name."""
+    head, *entries = SNIPPETS.read_text().split("\n.visible .entry ")
+    return head, {entry.partition("(")[0]: f"\n.visible .entry {entry}" for entry in entries}
+
+
+@cache
+def signatures() -> dict[str, tuple[frozenset[int], frozenset[str]]]:
+    """Function -> the float literals that are no short numbers, and rare opcodes, of its code."""
+    return {
+        name: (
+            frozenset(b for b in (int(w, 16) for w in _LITERAL.findall(text)) if b & 0xFFFF),
+            frozenset(word for word in RARE if f"\t{word}" in text),
+        )
+        for name, text in _texts()[1].items()
+    }
+
+
+@cache
+def pattern(name: str) -> Pattern:
+    """One function of the library."""
+    head, texts = _texts()
+    return _pattern(lower(parse(head + texts[name], str(SNIPPETS))))
+
+
+def _pattern(kernel: Kernel) -> Pattern:
+    flow = DataFlow(kernel)
+    code = kernel.code
+    (store,) = (at for at, instr in enumerate(code) if instr.opcode[:2] == ("st", "global"))
+    loads = [at for at, instr in enumerate(code) if instr.opcode[:3] == ("ld", "global", "nc")]
+    names = {param.name: n for n, param in enumerate(kernel.params)}
+    arguments = {names.get(_parameter(flow, at), -1): at for at in loads}
+    inputs = tuple(arguments[n] for n in range(len(kernel.params) - 1))
+    result = flow.value(store, code[store].operands[1])
+    assert result is not None
+    roots = tuple(sorted(result.defs))
+    exit_ = flow.block_of[store]
+    inner = tuple(b for b in range(1, len(kernel.blocks)) if b != exit_)
+    if kernel.name in PRODUCTS:
+        factors = (flow.value(roots[0], o) for o in sources(code[roots[0]]))
+        roots = tuple(at for v in factors if v for at in v.defs)
+    pointers = frozenset(at for at, i in enumerate(code) if Reg("%SPL") in sources(i))
+    return Pattern(kernel.name, kernel, flow, roots, inputs, pointers, inner, exit_)
+
+
+def _parameter(flow: DataFlow, at: int) -> str:
+    """The parameter that a load's address comes from."""
+    pending, seen = [at], {at}
+    while pending:
+        at = pending.pop()
+        instr = flow.kernel.code[at]
+        for operand in operands(instr):
+            if isinstance(operand, Sym) and instr.opcode[:2] == ("ld", "param"):
+                return operand.name
+            value = flow.value(at, operand)
+            new = (value.defs if value else frozenset()) - seen
+            pending += new
+            seen |= new
+    return ""
+
+
+def operands(instr: Instr) -> list[Reg | Sym | Imm | Flt]:
+    """What an instruction reads, but for its guard; of an address its base."""
+    out: list[Reg | Sym | Imm | Flt] = []
+    for operand in sources(instr):
+        if isinstance(operand, Mem):
+            operand = operand.base
+        if isinstance(operand, (Reg, Sym, Imm, Flt)):
+            out.append(operand)
+    return out
+
+
+def same(a: Value | None, b: Value | None) -> bool:
+    """Literals or names that agree."""
+    return a is not None and b is not None and a.key == b.key

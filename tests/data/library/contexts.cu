@@ -1,0 +1,44 @@
+// Library functions among other code. Compiled by
+//   nvcc -arch=sm_80 --ptx contexts.cu -o contexts.ptx                      (CUDA 13.0, V13.0.88)
+//   nvcc -arch=sm_80 --ptx -use_fast_math contexts.cu -o contexts_fast.ptx
+// flags_*.ptx: kcheck/data/library.cu with -arch=sm_90, -ftz=true, -fmad=false.
+#define UNARY(name, expr) \
+  extern "C" __global__ void name(const float* __restrict__ a, float* __restrict__ o) \
+  { float x = a[threadIdx.x]; o[threadIdx.x] = expr; }
+#define BINARY(name, expr) \
+  extern "C" __global__ void name(const float* __restrict__ a, const float* __restrict__ b, \
+                                  float* __restrict__ o) \
+  { float x = a[threadIdx.x], y = b[threadIdx.x]; o[threadIdx.x] = expr; }
+
+UNARY(plain, x * 0.1f + 1.0f)
+UNARY(sigmoid, 1.0f / (1.0f + expf(-x)))
+UNARY(silu, x / (1.0f + expf(-x)))
+BINARY(exp_of_a_difference, expf(x - y))
+BINARY(exp_used_twice, expf(x - y) * y + expf(x - y))
+BINARY(two_exps, expf(x) + expf(y))
+UNARY(exp_scaled, expf(x * 0.125f))
+UNARY(softplus, logf(1.0f + expf(x)))
+UNARY(softplus_log1p, log1pf(expf(x)))
+UNARY(gelu_tanh, 0.5f * x * (1.0f + tanhf(0.7978845608f * (x + 0.044715f * x * x * x))))
+UNARY(gelu_of_powf, 0.5f * x * (1.0f + tanhf(0.7978845608f * (x + 0.044715f * powf(x, 3.0f)))))
+UNARY(squared_by_powf, powf(x - 1.0f, 2.0f) * 0.25f)
+UNARY(gelu_erf, 0.5f * x * (1.0f + erff(x * 0.70710678118f)))
+UNARY(gauss, expf(-x * x))
+UNARY(log_of_abs, logf(fabsf(x) + 1e-6f))
+UNARY(tanh_of_abs, tanhf(fabsf(x)))
+UNARY(tanh_and_abs, tanhf(x) * fabsf(x) + x * x)
+UNARY(quantize, roundf(x * 16.0f) * 0.0625f)
+UNARY(one_minus_exp, 1.0f - expf(x))
+UNARY(exp_of_exp, expf(-expf(x)))
+UNARY(sin_and_cos, sinf(x) * cosf(x))
+extern "C" __global__ void softmax(const float* __restrict__ a, float* __restrict__ o) {
+  float m = a[0], s = 0, e[4];
+  for (int j = 0; j < 4; j++) m = fmaxf(m, a[j]);
+  for (int j = 0; j < 4; j++) s += e[j] = expf(a[j] - m);
+  for (int j = 0; j < 4; j++) o[j] = e[j] / s;
+}
+extern "C" __global__ void log_sum_exp(const float* __restrict__ a, float* __restrict__ o, int n) {
+  float s = 0;
+  for (int j = 0; j < n; j++) s += expf(a[j]);
+  o[0] = logf(s);
+}

@@ -1,0 +1,199 @@
+"""Functions of the CUDA math library: their meaning, and proofs that rest on it."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kcheck.canon.enclosure import EnclosureDomain
+from kcheck.check import equivalent
+from kcheck.launch import Launch, Param, Scalar, Tensor
+from kcheck.ptx_frontend.kernel import Kernel
+from kcheck.ptx_frontend.library import SNIPPETS, signatures
+from kcheck.ptx_frontend.lower import lower
+from kcheck.ptx_frontend.parser import parse
+from kcheck.semantics.execution import execute
+from kcheck.semantics.library_builders import MEANINGS
+from kcheck.semantics.slow import Real, Rounded, SlowMachine
+from kcheck.verdict import Verdict
+from tests.test_soundness import told
+
+DATA = Path(__file__).parent / "data" / "library"
+N = 32
+
+
+def kernels(path: Path) -> dict[str, Kernel]:
+    module = parse(path.read_text(), str(path))
+    return {entry.name: lower(module, entry.name) for entry in module.entries}
+
+
+def launch_of(kernel: Kernel, n: int = N) -> Launch:
+    params: list[Param] = []
+    for param in kernel.params:
+        if param.type == "u64":
+            params.append(Tensor(param.name, "f32", (n,), "in"))
+        else:
+            params.append(Scalar(param.name, "u32", value=3))
+    last = max(i for i, p in enumerate(params) if isinstance(p, Tensor))
+    params[last] = Tensor(params[last].name, "f32", (n,), "out")
+    return Launch(kernel.name, (1, 1, 1), (n, 1, 1), tuple(params))
+
+
+def compared(reference: Kernel, subject: Kernel, **more: Any) -> Verdict:
+    launch = launch_of(reference)
+    return equivalent(reference, subject, launch=launch, safety=False, seed=1, **more)
+
+
+# the meaning, against the expansion that the slow evaluator executes as hardware does
+
+FUNCTIONS: dict[str, Callable[..., float]] = {
+    "expf": math.exp,
+    "exp10f": lambda x: 10.0**x,
+    "expm1f": math.expm1,
+    "logf": math.log,
+    "log2f": math.log2,
+    "neglogf": lambda x: -math.log(x),
+    "neglog2f": lambda x: -math.log2(x),
+    "log10f": math.log10,
+    "log1pf": math.log1p,
+    "tanhf": math.tanh,
+    "erff": math.erf,
+    "erfcf": math.erfc,
+    "roundf": lambda x: math.copysign(math.floor(abs(x) + 0.5), x),
+    "sinf": math.sin,
+    "cosf": math.cos,
+    "powf": lambda x, y: x**y,
+    "pow2f": lambda x: x**2,
+    "pow3f": lambda x: x**3,
+}
+POSITIVE = ("logf", "log2f", "neglogf", "neglog2f", "log10f", "log1pf", "powf", "powf_ftz")
+
+
+def numbers(name: str, seed: int) -> list[list[float]]:
+    rng = random.Random(seed)
+    rows = []
+    for _ in range(2 if name.startswith("powf") else 1):
+        row = [rng.uniform(-1, 1) for _ in range(N // 2)]
+        row += [rng.uniform(-20, 20) for _ in range(N - len(row))]
+        rows.append([float(np.float32(x)) for x in row])
+    if name in POSITIVE:
+        rows[0] = [abs(x) + 2.0**-10 for x in rows[0]]
+        rows[0] = [float(np.float32(x)) for x in rows[0]]
+    return rows
+
+
+@pytest.mark.parametrize("name", sorted(signatures()))
+def test_the_expansion_computes_the_function(name: str) -> None:
+    """Within a few units in the last place of f32 (CUDA C++ Programming Guide, accuracy table)."""
+    kernel = kernels(SNIPPETS)[name]
+    launch = launch_of(kernel)
+    names = [p.name for p in launch.params]
+    function = FUNCTIONS[name.partition("_")[0]]
+    for seed in range(3):
+        inputs = numbers(name, seed)
+        given = dict(zip(names, inputs, strict=False))
+        result = SlowMachine(kernel, launch, given, Rounded).run()
+        for out, *xs in zip(result.outputs[names[-1]], *inputs, strict=True):
+            assert isinstance(out, Real)
+            value, expected = out.number.exact(), function(*xs)
+            assert isinstance(value, Fraction)
+            assert abs(float(value) - expected) <= 4 * np.spacing(np.float32(abs(expected)))
+
+
+@pytest.mark.parametrize("name", sorted(signatures()))
+def test_the_meaning_is_the_function(name: str) -> None:
+    """The lane executor's enclosures hold what Python computes."""
+    kernel = kernels(SNIPPETS)[name]
+    launch = launch_of(kernel)
+    names = [p.name for p in launch.params]
+    inputs = numbers(name, 7)
+    domain = EnclosureDomain(dict(zip(names, map(np.array, inputs), strict=False)))
+    run = execute(kernel, launch, domain)
+    assert [idiom.name for idiom in run.idioms] == [name.partition("_")[0]]
+    _, real = run.memories[names[-1]].contents(4, "f32")
+    low, high = run.reals.value(real).ends
+    function = FUNCTIONS[name.partition("_")[0]]
+    for a, b, *xs in zip(low, high, *inputs, strict=True):
+        slack = 1e-12 * abs(function(*xs))
+        assert a - slack <= function(*xs) <= b + slack
+        assert b - a <= 1e-9 * (1 + abs(a))
+
+
+def test_every_function_has_a_meaning() -> None:
+    assert MEANINGS.keys() == {name.partition("_")[0] for name in signatures()}
+
+
+# proofs
+
+UNPROVED = {
+    # one slow path for both, which is no function of the library
+    "sin_and_cos": ("undecided", "unsupported.symbolic-int"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(kernels(DATA / "contexts.ptx")))
+def test_fast_math_is_the_same_function(name: str) -> None:
+    slow, fast = (kernels(DATA / f"contexts{kind}.ptx")[name] for kind in ("", "_fast"))
+    verdict = compared(slow, fast)
+    assert told(verdict) == UNPROVED.get(name, ("proved", None))
+
+
+@pytest.mark.parametrize("flags", ["ftz", "nofma", "sm90"])
+def test_flags_make_no_difference(flags: str) -> None:
+    for name, kernel in kernels(DATA / f"flags_{flags}.ptx").items():
+        assert told(compared(kernels(SNIPPETS)[name], kernel)) == ("proved", None)
+
+
+def test_the_ledger_lists_the_functions() -> None:
+    verdict = compared(*(kernels(DATA / f"contexts{k}.ptx")["softplus"] for k in ("", "_fast")))
+    assert any(line.startswith("expf identified (lines reference ") for line in verdict.ledger)
+    assert any(line.startswith("logf identified (lines reference ") for line in verdict.ledger)
+    assert "arguments of lg2 positive" in verdict.ledger
+
+
+# what is no library function
+
+
+def mutated(old: str, new: str) -> Kernel:
+    text = (DATA / "contexts.ptx").read_text()
+    start = text.index(".visible .entry sigmoid(")
+    stop = text.index("}", start)
+    assert old in text[start:stop]
+    changed = text[:start] + text[start:stop].replace(old, new, 1) + text[stop:]
+    return lower(parse(changed, "mutated.ptx"), "sigmoid")
+
+
+def test_one_constant_off_is_not_expf() -> None:
+    """The code is executed as it stands, which over the reals is not understood."""
+    kernel = mutated("0f32A57060", "0f32A57061")
+    assert kernel.identified[1] == ()
+    verdict = compared(kernels(DATA / "contexts_fast.ptx")["sigmoid"], kernel)
+    assert told(verdict) == ("undecided", "unsupported.magic-rounding")
+    (place,) = verdict.findings[0].locations
+    assert "fma.rm.f32" in place.text
+
+
+def test_another_function_of_expf_is_refuted() -> None:
+    """The witness is confirmed by the expansion itself, executed as hardware does."""
+    fast = kernels(DATA / "contexts_fast.ptx")
+    for reference, subject in (
+        (fast["sigmoid"], mutated("neg.f32", "abs.f32")),
+        (mutated("neg.f32", "abs.f32"), fast["sigmoid"]),
+        (fast["sigmoid"], mutated("0f3F800000", "0f40000000")),
+    ):
+        verdict = compared(reference, subject)
+        assert told(verdict) == ("refuted", "value.mismatch")
+        assert verdict.witness is not None
+
+
+def test_a_factor_with_another_use_is_not_replaced() -> None:
+    """2^f of expf's 2^n 2^f alone is no function of x that is known."""
+    kernel = mutated("rcp.rn.f32", "add.f32 \t%f19, %f17, %f18;\n\trcp.rn.f32")
+    assert kernel.identified[1] == ()
