@@ -29,7 +29,7 @@ import kcheck
 from benchmarks.instructions import CLASSES, per_instruction
 from kcheck.canon.field import FieldDomain
 from kcheck.canon.real import Reals
-from kcheck.check import equivalent
+from kcheck.check import equivalent, safe
 from kcheck.field_runs import field_run
 from kcheck.launch_file import load_launch
 from kcheck.loading import load_kernel
@@ -205,8 +205,10 @@ def safety(data: Path) -> list[str]:
             for path in sorted((data / group).rglob("*.ptx"))
             if ".target sm_80" in path.read_text() and not any(w in path.stem for w in WRONG)
         ]
-        _user(paths[0], True)  # the first run of all pays for what the others find made
-        times = [(_user(path, False), _user(path, True)) for path in paths]
+        times = []
+        for path in paths:
+            _user(path, False)  # the first run of each pays for what the others find made
+            times.append((_user(path, False), _user(path, True)))
         off, on = (sum(column) for column in zip(*times, strict=True))
         ratios = {p: b / a for p, (a, b) in zip(paths, times, strict=True)}
         worst = max(paths, key=lambda path: ratios[path])
@@ -218,6 +220,31 @@ def safety(data: Path) -> list[str]:
             f"| {group} | {len(paths)} | {off:.1f} | {on:.1f} | {on / off:.2f} | "
             f"{ratios[worst]:.2f} {name} | {less:.0f} | {more:.0f} | {surplus:.1f} | "
             f"{shared:.2f} |"
+        )
+    return lines
+
+
+def racing(data: Path) -> list[str]:
+    """What a kernel costs in which every access races, beside the same without a race."""
+    lines = [
+        "`safe()`, user seconds: 256 threads a CTA add 1 to an element 64 times, each to its own, "
+        "or the CTAs to the same. All pairs of instructions are found and confirmed. Target: 3.",
+        "",
+        "| CTAs | apart s | together s | together / apart | confirmed by |",
+        "|---|---|---|---|---|",
+    ]
+    for ctas in (64, 512):
+        launch = KERNELS / f"turns.{ctas}.launch.yaml"
+        seconds, by = [], set[str]()
+        for which in ("apart", "together"):
+            started = resource.getrusage(resource.RUSAGE_SELF).ru_utime
+            verdict = safe(KERNELS / f"turns_{which}.ptx", launch=launch, seed=1)
+            seconds.append(resource.getrusage(resource.RUSAGE_SELF).ru_utime - started)
+            by |= {finding.confirmed for finding in verdict.findings}
+        apart, together = seconds
+        lines.append(
+            f"| {ctas} | {apart:.2f} | {together:.2f} | {together / apart:.1f} | "
+            f"{', '.join(sorted(by))} |"
         )
     return lines
 
@@ -251,6 +278,7 @@ PARTS: dict[str, tuple[str, Callable[[Path], list[str]]]] = {
     "grids": ("Large grids", grids),
     "exact": ("Exact proofs", exact),
     "safety": ("Races on and off", safety),
+    "racing": ("A kernel full of races", racing),
     "instructions": ("Instructions", instructions),
     "profile": ("Profile", profile),
 }

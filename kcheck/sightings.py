@@ -116,4 +116,5 @@ def with_seen(question: Question, verdict: Verdict, confirm: bool) -> Verdict:
     if not sure:
         return replace(verdict, findings=(*verdict.findings, *rest))
     findings = (*sure, *rest, *verdict.findings)
-    return replace(verdict, verdict="refuted", reason=sure[0].reason, findings=findings)
+    reason = sure[0].reason
+    return replace(verdict, verdict="refuted", reason=reason, findings=findings, next_steps=())

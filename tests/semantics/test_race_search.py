@@ -59,13 +59,19 @@ def test_a_missing_barrier_after_many(missing: int, first: int, second: int) -> 
     assert found(litmus) == litmus.wanted
 
 
-def test_none_is_missing() -> None:
+def test_none_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no stamp of a former epoch makes anybody look for a pair."""
+
+    def unwanted(*arguments: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(Search, "_search", unwanted)
     assert found(Litmus("", TURNS.format(first=100, second=100, missing=200), ctas=2)) == set()
 
 
 def test_pairs_are_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a racing loop is; all its pairs are found."""
-    looks = []
+    looks: list[int] = []
     meet = Search._meet
 
     def counted(*arguments: Any) -> Any:
@@ -74,10 +80,12 @@ def test_pairs_are_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(Search, "_meet", counted)
     races = ("race.write-write AA", "race.read-write AB")
-    counts = []
-    for turns in (4, 24):
+    counts, taken = [], []
+    for turns in (8, 24, 48):
         litmus = Litmus("", SWEEP.format(turns=turns), races)
+        looks.clear()
         assert found(litmus) == litmus.wanted
+        taken.append(len(looks))
         counts.append(sum(race.count for race in watched(litmus).races))
-    assert counts[0] < counts[1]
-    assert len(looks) <= 2 * 2 * 4 * (LOOKS + 2)
+    assert counts[0] < counts[1] < counts[2]
+    assert taken[0] == taken[1] == taken[2] > LOOKS

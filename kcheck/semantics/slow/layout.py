@@ -148,8 +148,13 @@ class Layout:
             if len(values) != count:
                 raise LaunchError(f"input {tensor.name}: {len(values)} values, not {count}")
         width = tensor.nbytes // count if count else 1
+        made: dict[Any, Unit] = {}  # many elements hold few numbers
         for i, value in enumerate(values):
-            region.memory.cells[i * width] = self._element(value, tensor.dtype), width
+            key = value or str(value)  # -0.0 equals 0.0
+            unit = made.get(key)
+            if unit is None:
+                unit = made[key] = self._element(value, tensor.dtype)
+            region.memory.cells[i * width] = unit, width
         return region
 
     def _element(self, value: Any, dtype: str) -> Unit:
