@@ -49,7 +49,7 @@ class Equality:
 
     def decide(self, nodes: Nodes) -> NDArray[np.int8]:
         """1 or 0 where a node's normal form is that, else -1."""
-        self._quick.budget = QUICK * nodes.size
+        self._quick.times.budget = QUICK * nodes.size
         try:
             polys = self._quick.normalize(nodes)
         except (BudgetSpent, Unprovable):
