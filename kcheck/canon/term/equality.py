@@ -14,6 +14,7 @@ from kcheck.canon.term.merging import merged
 from kcheck.canon.term.names import Writer
 from kcheck.canon.term.normalize import MANY, Normalizer, Unprovable
 from kcheck.canon.term.rationals import MINUS, ONE
+from kcheck.canon.term.signs import vanishes
 from kcheck.canon.term.terms import Terms
 from kcheck.canon.term.zeros import apart, ties
 
@@ -51,7 +52,7 @@ class Equality:
 
     def decide(self, nodes: Nodes) -> NDArray[np.int8]:
         """1 or 0 where a node's normal form is that, else -1."""
-        self._quick.budget = QUICK * nodes.size
+        self._quick.times.budget = QUICK * nodes.size
         try:
             polys = self._quick.normalize(nodes)
         except (BudgetSpent, Unprovable):
@@ -151,7 +152,7 @@ class Equality:
             if step is None:
                 step = merged(how.f, poly, partial(self._same, how, writer))
             if step is None:
-                return False
+                return vanishes(how.f, poly)
             poly, whole = step, whole and not multiplied
         return True
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck import limits
-from kcheck.canon.term.algebra import NOTHING, Algebra
+from kcheck.canon.term.algebra import Algebra
 from kcheck.canon.term.dag import (
     ADD,
     ATOM,
@@ -36,12 +36,13 @@ from kcheck.canon.term.dag import (
     Dag,
     Nodes,
 )
+from kcheck.canon.term.factors import Factors
 from kcheck.canon.term.functions import Functions
 from kcheck.canon.term.maxima import MaxTree
-from kcheck.canon.term.monomials import SHIFT
 from kcheck.canon.term.names import spelled
 from kcheck.canon.term.rationals import Ids
 from kcheck.canon.term.terms import Entries, Terms
+from kcheck.canon.term.uses import Uses
 
 Bool = NDArray[np.bool_]
 # a factor of a product with at most so many terms is multiplied out, a longer one gets a name
@@ -91,13 +92,13 @@ class Normalizer:
         self.a: Algebra = functions.a
         # coefficient and factor of each constant of the graph, the name of each atom's function
         self.constants, self.names = constants, names
-        self.short, self.parts, self.budget = short, parts, budget
+        self.short, self.parts = short, parts
+        self.times = Factors(self.a, budget)
+        self.uses = Uses(dag)
         # the most terms that were kept at once
         self.peak = 0
         self._known = np.zeros(0, np.int32)
         self._ahead = 0
-        self._divisors = np.zeros(0, bool)
-        self._inner = np.zeros(0, bool)
 
     # normal forms of nodes
 
@@ -161,7 +162,7 @@ class Normalizer:
                 done = [self.a.combine(Terms.joined(done))]
                 kept = done[0].r.size
                 limit = max(MANY, 2 * kept)
-                if kept > self.budget:
+                if kept > self.times.budget:
                     raise BudgetSpent(f"a sum of {kept} terms")
         return self.a.combine(Terms.joined(done))
 
@@ -171,7 +172,8 @@ class Normalizer:
         """One step down from nodes that are summed."""
         leaf = e.a < 0
         if leaf.any():
-            done.append(self._times_inputs(e.pick(leaf) if not leaf.all() else e).t)
+            ends = e.pick(leaf) if not leaf.all() else e
+            done.append(self.times.inputs(ends.t, ends.a))
             if leaf.all():
                 return
             e = e.pick(~leaf)
@@ -242,10 +244,11 @@ class Normalizer:
     def _absorbed(self, e: Entries) -> Iterator[tuple[Terms, NDArray[np.int32]]]:
         """The terms times the factors `b`, inputs or with normal forms, and their rows."""
         inputs, index = e.b < 0, np.arange(e.b.size, dtype=np.int32)
-        for chosen, times in ((inputs, self._times_inputs), (~inputs, self._times_known)):
-            if chosen.any():
-                made = times(Entries(e.t.pick(chosen), e.b[chosen], index[chosen]))
-                yield made.t, made.b
+        if inputs.any():
+            yield self.times.inputs(e.t.pick(inputs), e.b[inputs]), index[inputs]
+        if not inputs.all():
+            made = self._times_known(Entries(e.t.pick(~inputs), e.b[~inputs], index[~inputs]))
+            yield made.t, made.b
 
     def _compound(
         self,
@@ -266,11 +269,11 @@ class Normalizer:
             e = e.pick(~simple)
             if not e.a.size:
                 return
-        divides = self._is_divisor(e.b)
-        named = divides | self._is_divisor(e.a)
+        divides = self.uses.divides(e.b)
+        named = divides | self.uses.divides(e.a)
         if named.any():
             factor, other = np.where(divides, e.b, e.a), np.where(divides, e.a, e.b)
-            t = self._times_named(e.t.pick(named), self.normalize(factor[named]))
+            t = self.times.named(e.t.pick(named), self.normalize(factor[named]))
             more.append(Entries(t, other[named], other[named]))
         if not named.all():
             self._two_sums(e.pick(~named), more, done)
@@ -279,7 +282,7 @@ class Normalizer:
         """Both factors are sums: short ones are multiplied out, long ones get names."""
         factor = self._in_parts if self.parts else self.normalize
         polys = [factor(nodes) for nodes in (e.a, e.b)]
-        sizes = [self._sizes(p) for p in polys]
+        sizes = [self.times.sizes(p) for p in polys]
         swap = sizes[0] < sizes[1]
         long, short = (np.where(swap, polys[1 - i], polys[i]).astype(np.int32) for i in range(2))
         nodes = np.where(swap, e.b, e.a)
@@ -287,20 +290,20 @@ class Normalizer:
         out = size <= self.short
         if out.any():
             part = e.pick(out)
-            t, rows = self._times_sums(part.t, short[out])
+            t, rows = self.times.sums(part.t, short[out])
             if not self.parts:
                 more.append(Entries(t, nodes[out][rows], nodes[out][rows]))
             elif rows.size:
-                done.append(self._times_sums(t, long[out][rows])[0])
+                done.append(self.times.sums(t, long[out][rows])[0])
         if not out.all():
             rest = e.pick(~out)
-            done.append(self._times_named(self._times_named(rest.t, short[~out]), long[~out]))
+            done.append(self.times.named(self.times.named(rest.t, short[~out]), long[~out]))
 
     def _in_parts(self, nodes: Nodes) -> NDArray[np.int32]:
         """Sums; of a long one that adds two nodes these, by name if they are long too."""
         polys = self.normalize(nodes)
         op = self.dag.op[np.maximum(nodes, 0)]
-        added = (nodes >= 0) & ((op == ADD) | (op == SUB)) & (self._sizes(polys) > self.short)
+        added = (nodes >= 0) & ((op == ADD) | (op == SUB)) & (self.times.sizes(polys) > self.short)
         if added.any():
             pairs = self.normalize(self.dag.args[:2, nodes[added]]).astype(np.int64)
             keys = np.concatenate([pairs, op[None, added].astype(np.int64)])
@@ -327,29 +330,7 @@ class Normalizer:
             polys = np.array(made, np.int32)[index.reshape(nodes.shape)]
         return polys
 
-    def _is_divisor(self, nodes: Nodes) -> Bool:
-        """Nodes that something is divided by."""
-        if self._divisors.size < self.dag.count:
-            self._divisors = np.zeros(self.dag.count, bool)
-            by = self.dag.args[1, self.dag.op == DIV]
-            self._divisors[by[by >= 0]] = True
-        return (nodes >= 0) & self._divisors[np.maximum(nodes, 0)]
-
     # factors
-
-    def _times_inputs(self, e: Entries) -> Entries:
-        """The terms times the inputs `a`."""
-        extra, p, x = self.a.monomials.mul(e.t.p, -e.a.astype(np.int64) << SHIFT)
-        if extra is None:
-            return e._replace(t=e.t._replace(p=p))
-        n = e.a.size
-        t = self.a.multiply(
-            Terms(e.t.r, e.t.c, p, e.t.x),
-            extra,
-            np.zeros(n, np.int64),
-            np.zeros(n, np.int64) if x is None else x,
-        )
-        return e._replace(t=t)
 
     def _times_known(self, e: Entries) -> Entries:
         """The terms times the sums of nodes `a` that are numbers, functions, or known."""
@@ -362,28 +343,8 @@ class Normalizer:
         missing = e.a[(self._known[e.a] < 0)]
         if missing.size:
             self._evaluate(np.unique(missing))
-        t, rows = self._times_sums(e.t, self._known[e.a])
+        t, rows = self.times.sums(e.t, self._known[e.a])
         return Entries(t, e.a[rows], e.b[rows])
-
-    def _sizes(self, polys: NDArray[np.int32]) -> NDArray[np.int64]:
-        used, index = np.unique(polys, return_inverse=True)
-        return np.array([self.a.size(i) for i in used.tolist()], np.int64)[index]
-
-    def _times_sums(self, t: Terms, polys: NDArray[np.int32]) -> tuple[Terms, NDArray[np.int64]]:
-        """Every term times every term of a sum, and the rows that they come from."""
-        used, index = np.unique(polys, return_inverse=True)
-        parts = [self.a.polys[i] for i in used.tolist()]
-        sizes = np.array([part[0].size for part in parts], np.int64)
-        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        many = sizes[index]
-        rows = np.repeat(np.arange(polys.size), many)
-        if rows.size > self.budget:
-            raise BudgetSpent(f"a sum of {rows.size} terms")
-        first = np.cumsum(many) - many
-        at = starts[index][rows] + np.arange(rows.size) - first[rows]
-        c, p, x = (np.concatenate([part[k] for part in parts])[at] for k in range(3))
-        picked = t.pick(rows)
-        return self.a.multiply(picked, c, p, x), rows
 
     def _over(self, t: Terms, nodes: Nodes) -> tuple[Terms, NDArray[np.int64]]:
         """The terms divided by nodes, and the rows that they come from."""
@@ -392,14 +353,7 @@ class Normalizer:
             inverse = np.array([self.f.inverse(i) for i in used.tolist()], np.int32)
         except ZeroDivisionError as error:
             raise Unprovable(str(error)) from error
-        return self._times_sums(t, inverse[index])
-
-    def _times_named(self, t: Terms, polys: NDArray[np.int32]) -> Terms:
-        """The terms times sums, each as one term."""
-        used, index = np.unique(polys, return_inverse=True)
-        made = [self.a.lazy(i) if i else NOTHING for i in used.tolist()]
-        c, p, x = np.array(made, np.int64)[index].T
-        return self.a.multiply(t, c.astype(np.int32), p, x)
+        return self.times.sums(t, inverse[index])
 
     # functions
 
@@ -451,18 +405,11 @@ class Normalizer:
         tree = MaxTree(self.dag, nodes, self._known >= 0)
         leaves = tree.leaves
         poly = dict(zip(leaves.tolist(), self.normalize(leaves).tolist(), strict=True))
-        wanted = set(nodes.tolist()) | self._used_inside(tree.nodes)
+        inner = np.array(tree.nodes, np.int32)
+        wanted = {*nodes.tolist(), *inner[self.uses.beside_maxima(inner)].tolist()}
         for node in tree.nodes:
             if node in wanted:
                 poly[node] = self.f.maximum(tree.members(node, poly))
                 self._known[node] = poly[node]
             else:
                 tree.keep(node, poly)
-
-    def _used_inside(self, nodes: list[int]) -> set[int]:
-        """Those of these maxima that something else than a maximum uses."""
-        if self._inner.size < self.dag.count:
-            self._inner = np.zeros(self.dag.count, bool)
-            args = self.dag.args[:, self.dag.op != MAX]
-            self._inner[args[args > 0]] = True
-        return {i for i in nodes if self._inner[i]}

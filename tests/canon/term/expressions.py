@@ -211,9 +211,9 @@ WRONG = {
 }
 
 
-def rewritten(rng: random.Random, e: Expr) -> Expr:
-    """The same function by laws that hold everywhere."""
-    args = tuple(rewritten(rng, arg) for arg in e.args)
+def rewritten(rng: random.Random, e: Expr, *, selects: bool = False) -> Expr:
+    """The same function by laws that hold everywhere. `selects`: by those of selects as well."""
+    args = tuple(rewritten(rng, arg, selects=selects) for arg in e.args)
     if e.op in ("add", "mul", "maximum", "minimum") and rng.random() < 0.5:
         args = args[::-1]
     if e.op == "sub" and rng.random() < 0.5:
@@ -225,9 +225,9 @@ def rewritten(rng: random.Random, e: Expr) -> Expr:
         return Expr("mul", tuple(Expr("exp2", (part,)) for part in args[0].args))
     if e.op == "maximum" and rng.random() < 0.3:
         return Expr("maximum", (Expr("maximum", args), args[0]))
-    if e.op == "maximum" and rng.random() < 0.3:
+    if selects and e.op == "maximum" and rng.random() < 0.3:
         return Expr("select", (Expr(rng.choice(("gt", "ge")), args), *args))
-    if e.op == "select" and rng.random() < 0.5:
+    if selects and e.op == "select" and rng.random() < 0.5:
         condition, yes, no = args
         return Expr("select", (Expr(NOT[condition.op], condition.args), no, yes))
     return Expr(e.op, args)

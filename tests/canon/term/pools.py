@@ -78,7 +78,7 @@ class Pool:
         self.rng = rng = random.Random(seed)
         self.domain = TermDomain()
         for how in self.domain.equality.ways:
-            how.budget = budget
+            how.times.budget = budget
         self.made = [self._leaf(e) for e in rng.choice(((X,), (X, Y), (X, Y, Z)))]
         self.made += [self._leaf(number(k)) for k in rng.sample(NUMBERS, 3)]
         family = rng.choice(FAMILIES)

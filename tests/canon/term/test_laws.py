@@ -187,6 +187,18 @@ EQUAL = {
         select("ge", X, 0, X, 0) * Y + select("ge", Y, 0, Y, 0) * Z + select("ge", Z, 0, Z, 0),
         top(X, 0) * Y + top(Y, 0) * Z + top(Z, 0),
     ),
+    "argmax from either end, ties to the first": (
+        select("gt", Z, top(X, Y), 2, select("gt", Y, X, 1, 0)),
+        select("ge", X, top(Y, Z), 0, select("ge", Y, Z, 1, 2)),
+    ),
+    "what can't be": (
+        select("lt", X, 0, select("gt", X, 1, Y, Z), Z),
+        Z,
+    ),
+    "compares that follow from others": (
+        select("gt", X, Y, select("gt", Y, Z, select("gt", X, Z, 1, 5), 0), 0),
+        select("gt", X, Y, select("gt", Y, Z, 1, 0), 0),
+    ),
     "ties beside a divisor": (
         select("ge", X, 0, X, 0) / (Y - Z) + select("ge", Y, 0, Y, 0),
         top(X, 0) / (Y - Z) + top(Y, 0),
@@ -343,6 +355,14 @@ DIFFERENT = {
     "another exponent of quotients": (
         exp2(X / (X + Y)) * exp2(Y / (X + Y)),
         exp2(X / (X + Y) + Z / (X + Y)),
+    ),
+    "argmax, ties to the last": (
+        select("gt", Z, top(X, Y), 2, select("gt", Y, X, 1, 0)),
+        select("gt", X, top(Y, Z), 0, select("ge", Y, Z, 1, 2)),
+    ),
+    "what can be": (
+        select("gt", X, 0, select("lt", X, 1, Y, Z), Z),
+        Z,
     ),
     "many factors of a divisor": (
         select("gt", X, 0, PRODUCT * (Y / PRODUCT), 5),
