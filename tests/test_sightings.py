@@ -49,7 +49,7 @@ def test_a_race_before_a_refusal_refutes() -> None:
     verdict = checked(RACE + REFUSED)
     assert (verdict.verdict, verdict.reason) == ("refuted", "race.write-write")
     assert reasons(verdict) == [("race.write-write", "schedules"), ("unsupported.reinterpret", "")]
-    assert {f.side for f in verdict.findings[:1]} == {"subject"}
+    assert {f.side for f in verdict.findings[:1]} == {"kernel"}
     pair = equivalent(on(""), on(RACE + REFUSED), launch=launch_of(PARAMS, block=64), seed=1)
     assert (pair.verdict, pair.reason, pair.findings[0].side) == (
         "refuted",

@@ -44,7 +44,8 @@ def _code() -> str:
 # a kernel for each reason, and a word of its next step
 UNDECIDED = {
     "unsupported.infinity": (COPY, "mul.f32 %f3, %f1, 0f7F800000;"),
-    "unsupported.symbolic-int": (COPY, "cvt.rzi.s32.f32 %r1, %f1; cvt.rn.f32.s32 %f3, %r1;"),
+    "unsupported.symbolic-int": (COPY, "cvt.rzi.s32.f32 %r1, %f1; add.cc.s32 %r1, %r1, %r1;"
+                                "cvt.rn.f32.s32 %f3, %r1;"),
     "unsupported.predicated": (COPY, "setp.gt.f32 %p1, %f1, 0f00000000; @%p1 bra L; bar.sync 0;"
                                "L: mov.f32 %f3, %f1;"),
     "unsupported.magic-rounding": (COPY, "add.f32 %f3, %f1, 0f4B400000;"),
@@ -107,7 +108,9 @@ def test_all_forms_that_are_not_executed_are_counted() -> None:
 def test_a_symbolic_integer_scalar_wants_a_number() -> None:
     params = (*FLOATS[:1], Scalar("n", "s32", None), out("z", "f32", 32))
     body = "ld.param.s32 %r1, [n]; ld.global.f32 %f1, [%x]; st.global.f32 [%z], %f1;"
-    verdict = compared(body, body, params)
+    assert told(compared(body, body, params)) == ("proved", None)
+    carried = body.replace("ld.global", "add.cc.s32 %r2, %r1, %r1; ld.global")
+    verdict = compared(body, carried, params)
     assert told(verdict) == ("undecided", "unsupported.symbolic-int")
     assert "a number as the scalar's value:" in verdict.next_steps
 

@@ -61,7 +61,7 @@ def lanes_equal(m: Machine, x: Any, a: Array, b: Array) -> Array:
 
 def values_equal(m: Machine, x: Any, a: Array, y: Any, b: Array) -> Array:
     """Does register `x` hold in lanes `a` what `y`, of the same kind, holds in lanes `b`?"""
-    if x is None:
+    if x is None or not len(a):
         return np.ones(len(a), bool)
     if type(x) is Int:
         same = _at(x.a, a) == _at(y.a, b)
