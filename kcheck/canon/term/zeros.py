@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # terms that a sum may have here, and combinations of indicators
 LONG, MANY = 1 << 12, 1 << 6
+# indicators [s = 0] that are told apart one by one, and those that may come up meanwhile
+FEW, DEEP = 4, 8
 
 
 def ties(f: Functions, poly: int) -> set[int]:
@@ -32,6 +34,9 @@ def apart(f: Functions, poly: int, zeros: set[int]) -> Iterator[int]:
     where each combination of them that occurs is. BudgetSpent if these are too many.
     """
     a = f.a
+    if len(zeros) <= FEW:
+        yield from _cases(f, poly, ())
+        return
     groups: dict[frozenset[int], list[Term]] = {}
     for c, p, x in a.terms(poly):
         powers = a.monomials.powers(p)
@@ -45,6 +50,32 @@ def apart(f: Functions, poly: int, zeros: set[int]) -> Iterator[int]:
     for case, parts in sorted(cases, key=lambda each: len(each[0])):
         total = a.poly(term for held in parts for term in groups[held])
         yield _where_all(f, total, case)
+
+
+def _cases(f: Functions, poly: int, unequal: tuple[int, ...]) -> Iterator[int]:
+    """One indicator after the other; `unequal`: sums that are not 0 in this case."""
+    a = f.a
+    zeros = ties(f, poly)
+    if not zeros:
+        yield poly
+        return
+    if len(unequal) > DEEP:
+        raise BudgetSpent("too many combinations of values that are equal or not")
+    g = min(zeros)
+    s = a.inner(g)[0]
+    yield from _cases(f, a.restricted(poly, g, False), (*unequal, s))
+    found = _solved(f, s)
+    if found is not None:
+        unequal = tuple(map(Substitution(f, *found).of, unequal))
+    poly = where_zero(f, poly, g)
+    for other in unequal:
+        again = f.zero(other)
+        if again == a.one:
+            return  # one of them is 0 after all
+        term = a.single(again)
+        if term is not None:
+            poly = a.restricted(poly, a.monomials.powers(term[1])[0][0], False)
+    yield from _cases(f, poly, unequal)
 
 
 def _divided(f: Functions, poly: int) -> bool:
