@@ -14,7 +14,10 @@ import pytest
 
 import kcheck.check
 import kcheck.running
-from kcheck.cli import load_arrays, main, parse_map, printable
+from kcheck.cli import main
+from kcheck.cli.equiv import parse_map
+from kcheck.cli.errors import printable
+from kcheck.cli.run import load_arrays
 from kcheck.launch import LaunchError
 from kcheck.ptx_frontend.errors import PtxError
 from kcheck.ptx_frontend.source import Source, Span
