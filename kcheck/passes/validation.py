@@ -22,7 +22,8 @@ class Validate:
 
     `reference`: what the kernel must equal: None (the same program without optimizations),
     another prim_func, the path of a PTX file with its launch file, or a function of the inputs
-    (`lambda A, B: A @ B`). `every_rung`: prove each optimization by itself. `engine`,
+    (`lambda A, B: A @ B`). `every_rung`: prove each optimization by itself. `bisect`: name the
+    optimization at fault. `engine`,
     `time_limit` (seconds), `memory_limit` (MB), `strict`, `mask_literals`: as `equivalent` has
     them. `shapes`: numbers for symbolic extents; the verdict is for these. `on_undecided`: what
     to do where there is no answer, or kcheck fails: warn, error or ignore. `report`: the folder
@@ -32,6 +33,7 @@ class Validate:
 
     reference: Any = None
     every_rung: bool = False
+    bisect: bool = True
     engine: str = "auto"
     time_limit: float | None = None
     memory_limit: float | None = None
@@ -53,7 +55,7 @@ class Validate:
     @property
     def key(self) -> str:
         """A text that says all that a verdict depends on, the reference apart."""
-        apart = {"reference", "report", "on_undecided", "every_rung"}
+        apart = {"reference", "report", "on_undecided", "every_rung", "bisect"}
         return json.dumps(
             {f.name: getattr(self, f.name) for f in fields(self) if f.name not in apart},
             sort_keys=True,

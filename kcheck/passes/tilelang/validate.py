@@ -153,7 +153,7 @@ class Validation:
         steps = [self._step(subject.name, self.reference, mine, verdict)]
         if verdict.verdict == "proved":
             return Outcome(self.request.name, verdict, steps=tuple(steps))
-        rung = self._culprit(subject, verdict, steps)
+        rung = self._culprit(subject, verdict, steps) if self.options.bisect else None
         return self._written(Outcome(self.request.name, verdict, rung, tuple(steps)), mine)
 
     def _culprit(self, subject: Rung, verdict: Verdict, steps: list[Step]) -> str:
@@ -190,6 +190,30 @@ class Validation:
         if id(subject) not in seen:
             yield subject.name, subject
 
+    def distinct(self) -> list[tuple[str, Rung]]:
+        """The rungs whose PTX or launch differs from that of the rung below, by name."""
+        found: list[tuple[str, Rung]] = []
+        for name, rung in self._rungs(self.ladder.last):
+            below = found[-1][1] if found else None
+            if below is None or (rung.normalized, rung.lowered.launch) != (
+                below.normalized,
+                below.lowered.launch,
+            ):
+                found.append((name, rung))
+        return found
+
+    def climbed(self) -> Iterator[tuple[str, int]]:
+        """The distinct rungs, and how many lines of PTX each changes."""
+        below = None
+        for name, rung in self.distinct():
+            text = rung.normalized
+            yield name, 0 if below is None else changed(below, text)
+            below = text
+
+    def own(self) -> Outcome:
+        """The verdict on what tilelang would compile now."""
+        return self.outcome(self.ladder.last.source, None)
+
     def _every_rung(self, subject: Rung) -> Outcome:
         """Each rung against the one below it; the first against the reference."""
         before, below = self.reference, self.reference.normalized
@@ -204,7 +228,7 @@ class Validation:
                 found = Outcome(self.request.name, verdict, name, tuple(steps))
                 return self._written(found, mine, before)
             before, below = replace(mine, name="reference"), mine.normalized
-        return Outcome(self.request.name, steps[-1].verdict, steps=tuple(steps))
+        return Outcome(self.request.name, verdict, steps=tuple(steps))
 
     def _step(self, name: str, reference: Side, subject: Side, verdict: Verdict) -> Step:
         return Step(name, changed(reference.normalized, subject.normalized), verdict)

@@ -25,4 +25,4 @@ def outcome_of(
     validation = Validation(
         asked(func, **request_options), Validate(report=report, **(options or {}))
     )
-    return validation.outcome(validation.ladder.last.source, None)
+    return validation.own()
