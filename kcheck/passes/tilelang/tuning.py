@@ -12,6 +12,8 @@ from kcheck.passes.tilelang.wishes import ATTRIBUTE, asked, asking
 from kcheck.passes.validation import ValidationError
 
 REFUSED = "kcheck_refused"
+# the key of a configuration that is for the compiler
+CONFIGS = "pass_configs"
 
 
 def tuner_with_options(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,8 +66,11 @@ def tuned(original: Callable[..., Any]) -> Callable[..., Any]:
             bound.arguments["enable_grouped_compile"] = False
         result = original(*bound.args, **bound.kwargs)
         if not any(kernel is result.kernel for kernel in seen):
-            given = vars(self.compile_args) | {"func": result.kernel.prim_func}
-            validated(given, chosen, lambda: result.kernel)
+            kernel = result.kernel
+            configs = dict(kernel.pass_configs or {}) | (result.config or {}).get(CONFIGS, {})
+            given = {"func": kernel.prim_func, "target": self.compile_args.target}
+            given |= {"out_idx": self.compile_args.out_idx, "pass_configs": configs}
+            validated(given, chosen, lambda: kernel)
         return result
 
     return run
