@@ -13,7 +13,7 @@ from typing import Any
 
 from kcheck.launch import Launch
 from kcheck.passes import store
-from kcheck.passes.tilelang import nvcc
+from kcheck.passes.tilelang import nvcc, references
 from kcheck.passes.tilelang.installed import tilelang
 from kcheck.passes.tilelang.launches import launch_of
 from kcheck.passes.tilelang.request import Request, Unsupported, request
@@ -60,17 +60,20 @@ class Job:
         self.validation = Validation(request, options)
         self.known: Verdict | None = None
         self.source = ""
-        self.keys = [] if told() else [self._key()]
+        self.keys = [key for key in (self._key(),) if key is not None and not told()]
         for key in self.keys:
             self.source = (store.load("compiles", key) or {}).get("source", "")
             self.known = store.load_verdict(store.verdict_key(key, self.source))
         if self.known is None:
             self.validation.start()
 
-    def _key(self) -> str:
-        rungs = str(self.options.every_rung)
-        texts = (self.request.key, self.options.key, rungs, environment())
-        return store.verdict_key(*texts, self.validation.reference_key)
+    def _key(self) -> str | None:
+        reference = references.key(self.options.reference, self.request)
+        if reference is None:
+            return None
+        kind = f"{self.options.every_rung} {self.options.reference is None}"
+        texts = (self.request.key, self.options.key, kind, reference, environment())
+        return store.verdict_key(*texts)
 
     def finish(self, kernel: Any) -> Outcome:
         """The outcome for the kernel; what fails in kcheck is an outcome as well."""
@@ -88,7 +91,7 @@ class Job:
             return Outcome(self.request.name, internal(error))
         if self.keys and outcome.verdict.verdict == "proved":
             # lowering may rename variables of the prim_func in place: both texts are it
-            for key in {*self.keys, self._key()}:
+            for key in {*self.keys, self._key() or self.keys[0]}:
                 store.save_verdict(store.verdict_key(key, source), outcome.verdict)
                 store.save("compiles", key, {"source": source})
         return outcome

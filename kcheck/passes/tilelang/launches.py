@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 from kcheck.launch import Launch, Param, Scalar, Tensor, row_major
@@ -50,6 +51,18 @@ def launch_of(request: Request, device_mod: Any) -> Launch:
         dynamic_shared=_number(request, function.attrs.get("dyn_shared_memory_buf", 0)),
         path=request.name,
     )
+
+
+def parameter_names(func: Any) -> list[str]:
+    """The buffers of a prim_func, in the order of its parameters."""
+    return [str(func.buffer_map[p].name) for p in func.params if p in func.buffer_map]
+
+
+def unlaunched(request: Request, inputs: Set[str]) -> list[Tensor]:
+    """The buffers of a prim_func that was not lowered: `inputs`, and the others as outputs."""
+    func = request.func
+    buffers = [func.buffer_map[p] for p in func.params if p in func.buffer_map]
+    return [_tensor(request, b, "in" if str(b.name) in inputs else "out") for b in buffers]
 
 
 def _number(request: Request, value: Any) -> int:

@@ -19,6 +19,7 @@ from kcheck.passes.sides import Side, placed
 from kcheck.passes.tilelang.ladder import IGNORED, Ladder, Rung, first_bad
 from kcheck.passes.tilelang.lowering import Lowered, lower
 from kcheck.passes.tilelang.nvcc import CompileError
+from kcheck.passes.tilelang.references import Reference, reference
 from kcheck.passes.tilelang.request import Request, Unsupported
 from kcheck.passes.validation import Outcome, Step, Validate, digest, main_finding
 from kcheck.report.json import to_json, verdict_object
@@ -52,9 +53,10 @@ class Validation:
                     last = self.ladder.last
                 made = pool.submit(lambda: last.ptx)
                 with self._measured("lowering"):
-                    first = self.ladder.first
-                with self._measured("reference nvcc"):
-                    first.ptx  # noqa: B018
+                    first = self.trusted.rung
+                if first is not None:
+                    with self._measured("reference nvcc"):
+                        first.ptx  # noqa: B018
                 with self._measured("nvcc"):
                     made.result()
             except Exception:
@@ -106,14 +108,18 @@ class Validation:
         return Rung("not reproduced", self.request, Lowered(source, lines, launch, ()))
 
     @cached_property
-    def reference(self) -> Side:
-        """The side that is trusted."""
-        return side("reference", self.ladder.first)
+    def trusted(self) -> Reference:
+        """What the kernel must equal."""
+        return reference(self.options.reference, self.request, self.ladder)
 
-    @property
-    def reference_key(self) -> str:
-        """What tells one reference from another."""
-        return ""
+    @cached_property
+    def reference(self) -> Side:
+        """The same as a side."""
+        trusted = self.trusted
+        if trusted.given is not None:
+            return trusted.given
+        assert trusted.rung is not None
+        return side("reference", trusted.rung)
 
     @property
     def folder(self) -> Path:
@@ -123,7 +129,9 @@ class Validation:
 
     def compare(self, reference: Side, subject: Side, folder: Path | None = None) -> Verdict:
         """One proof, or the verdict that is known from before."""
-        key = store.verdict_key(*reference.content, *subject.content, self.options.key)
+        mapping = self.trusted.mapping if reference is self.reference else None
+        texts = (*reference.content, *subject.content, self.options.key, str(mapping))
+        key = store.verdict_key(*texts)
         known = store.load_verdict(key)
         if known is not None:
             return known
@@ -134,6 +142,7 @@ class Validation:
                 subject.kernel(),
                 launch=reference.launch,
                 subject_launch=subject.launch,
+                mapping=mapping,
                 engine=options.engine,
                 strict=options.strict,
                 seed=options.seed,
@@ -160,9 +169,10 @@ class Validation:
         """The first rung that shows what the last one shows, by bisection."""
         finding = main_finding(verdict)
         ladder = self.ladder
+        own = self.options.reference is None
         if finding is not None and finding.side == "reference":
-            return ladder.first.name
-        known = {id(subject): False, id(ladder.first): True}
+            return ladder.first.name if own else "the reference"
+        known = {id(subject): False} | ({id(ladder.first): True} if own else {})
 
         def good(at: int) -> bool:
             rung = ladder.rung(at)
@@ -176,7 +186,8 @@ class Validation:
             return known[id(rung)]
 
         with self._measured("bisection"):
-            at = first_bad(ladder.start, len(ladder.steps), good)
+            low = ladder.start - (not own)
+            at = first_bad(low, len(ladder.steps), good)
         return subject.name if at == len(ladder.steps) else ladder.steps[at].name
 
     def _rungs(self, subject: Rung) -> Iterator[tuple[str, Rung]]:

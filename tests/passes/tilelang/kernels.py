@@ -309,3 +309,16 @@ def two_kernels() -> Any:
                 Y[i] = X[i] + 1.0
 
     return two_kernels
+
+
+def sum_of_two(n: int = 1000) -> Any:
+    """What `add` computes, in another way and under other names."""
+
+    @T.prim_func
+    def sum_of_two(P: T.Tensor((n,), F32), Q: T.Tensor((n,), F32), R: T.Tensor((n,), F32)):
+        with T.Kernel(n, threads=32) as bx:
+            x = T.alloc_shared((1,), F32)
+            x[0] = P[bx]
+            R[bx] = Q[bx] + x[0]
+
+    return sum_of_two
