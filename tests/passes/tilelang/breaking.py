@@ -50,12 +50,54 @@ def wrong_sign(node: Any) -> Any:
 
 def wrong_stage(node: Any) -> Any:
     """Of three stages, the one that is filled is one too early."""
-    if not (isinstance(node.a, expr.Add) and isinstance(node.b, expr.IntImm)):
+    if not isinstance(node.a, expr.Add):
         return None
-    return expr.FloorMod(node.a.a + 1, node.b) if int(node.b) == 3 else None
+    return expr.FloorMod(node.a.a + 1, node.b) if modulus(node) == 3 else None
+
+
+def everywhere(kind: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A rewriter that changes all nodes of a kind that it can."""
+    return lambda body: functor.ir_transform(body, None, change, [kind])
+
+
+def modulus(node: Any) -> int:
+    return int(node.b) if isinstance(node.b, expr.IntImm) else 0
+
+
+def too_few_buffers(node: Any) -> Any:
+    """Three stages go through two buffers, wherever they are written and read."""
+    two = expr.IntImm(node.b.dtype, 2)
+    return expr.FloorMod(node.a, two) if modulus(node) == 3 else None
+
+
+def wrong_simplification(node: Any) -> Any:
+    """`x % 32` is taken for x, as if x were known to be small."""
+    return node.a if modulus(node) == 32 else None
+
+
+def lost_barrier(body: Any) -> Any:
+    """The barrier in the middle of the kernel is gone."""
+    barriers: list[Any] = []
+
+    def visit(node: Any) -> None:
+        call = node.value if isinstance(node, expr.Evaluate) else None
+        if isinstance(call, expr.Call) and "storage_sync" in str(getattr(call.op, "name", "")):
+            barriers.append(node)
+
+    functor.post_order_visit(body, visit)
+    if not barriers:  # a function of the host
+        return body
+
+    def after(node: Any) -> Any:
+        return expr.Evaluate(0) if node.same_as(barriers[len(barriers) // 2]) else None
+
+    return functor.ir_transform(body, None, after, ["tirx.Evaluate"])
 
 
 BREAKS = {
+    "too_few_buffers": everywhere("tirx.FloorMod", too_few_buffers),
+    "wrong_simplification": everywhere("tirx.FloorMod", wrong_simplification),
+    "lost_barrier": lost_barrier,
     "wrong_index": once("tirx.BufferLoad", wrong_index),
     "wrong_sign": once("tirx.Add", wrong_sign),
     "wrong_stage": once("tirx.FloorMod", wrong_stage),

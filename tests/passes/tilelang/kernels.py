@@ -322,3 +322,79 @@ def sum_of_two(n: int = 1000) -> Any:
             R[bx] = Q[bx] + x[0]
 
     return sum_of_two
+
+
+def divided(steps: int = 4) -> Any:
+    """Half of the threads write what the other half reads, in a loop."""
+
+    @T.prim_func
+    def divided(X: T.Tensor((steps, 64), F32), Y: T.Tensor((64,), F32)):
+        with T.Kernel(1, threads=128):
+            tx = T.get_thread_binding()
+            S = T.alloc_shared((64,), F32)
+            acc = T.alloc_local((1,), F32)
+            acc[0] = 0.0
+            for k in range(steps):
+                if tx >= 64:
+                    S[tx - 64] = X[k, tx - 64]
+                if tx < 64:
+                    acc[0] = acc[0] + S[63 - tx]
+            if tx < 64:
+                Y[tx] = acc[0]
+
+    return divided
+
+
+def warp_sums(threads: int) -> Any:
+    """The sum over two warps, each by shuffles of all its lanes."""
+
+    @T.prim_func
+    def warp_sums(X: T.Tensor((threads,), F32), Y: T.Tensor((1,), F32)):
+        with T.Kernel(1, threads=threads):
+            tx = T.get_thread_binding()
+            S = T.alloc_shared((2,), F32)
+            s = T.warp_reduce_sum(X[tx])
+            if tx % 32 == 0:
+                S[tx // 32] = s
+            T.sync_threads()
+            if tx == 0:
+                Y[0] = S[0] + S[1]
+
+    return warp_sums
+
+
+def all_reduce(width: int) -> Any:
+    """The sum of the first lanes of a warp in all of them, by a butterfly of shuffles."""
+    offsets = [width >> i for i in range(1, 6) if width >> i]
+
+    @T.prim_func
+    def all_reduce(X: T.Tensor((32,), F32), Y: T.Tensor((32,), F32)):
+        with T.Kernel(1, threads=32):
+            tx = T.get_thread_binding()
+            acc = T.alloc_local((1,), F32)
+            acc[0] = T.if_then_else(tx < width, X[tx], 0.0)
+            for offset in offsets:
+                acc[0] = acc[0] + T.call_extern(
+                    F32, "__shfl_xor_sync", T.uint32(0xFFFFFFFF), acc[0], offset
+                )
+            Y[tx] = acc[0]
+
+    return all_reduce
+
+
+def twice_reversed() -> Any:
+    """Two shared buffers; the second can have the place of the first, behind a barrier."""
+
+    @T.prim_func
+    def twice_reversed(X: T.Tensor((128,), F32), Y: T.Tensor((128,), F32)):
+        with T.Kernel(1, threads=128):
+            tx = T.get_thread_binding()
+            first = T.alloc_shared((128,), F32)
+            second = T.alloc_shared((128,), F32)
+            x = T.alloc_local((1,), F32)
+            first[tx] = X[tx]
+            x[0] = first[127 - tx]
+            second[tx] = x[0] * 2.0
+            Y[tx] = second[127 - tx]
+
+    return twice_reversed
