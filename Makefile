@@ -30,8 +30,12 @@ $(VENV)/installed: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
+# The tests compile TileLang programs for real. torch only has to be importable: where pip's index
+# (or PIP_EXTRA_INDEX_URL) has a CPU build of this release, pip prefers it to the one for CUDA.
 $(VENV)/installed-dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet tilelang==0.1.15 --editable '.[dev,tilelang]'
+	command -v nvcc >/dev/null || $(BIN)/python -m pip install --quiet --editable '.[nvcc]'
 	touch $@ $(VENV)/installed
 
 clean:

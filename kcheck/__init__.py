@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from kcheck.check import equivalent, safe
     from kcheck.launch import Launch, LaunchError, Promise, Scalar, Tensor, TensorMap
     from kcheck.launch_file import load_launch, parse_launch
+    from kcheck.passes.validation import Validate, ValidationError, ValidationWarning
     from kcheck.ptx_frontend.errors import KernelChoiceError, PtxError
     from kcheck.running import RunResult, run
     from kcheck.verdict import Finding, Location, UsageError, Verdict, Witness
@@ -27,6 +28,9 @@ __all__ = [
     "Tensor",
     "TensorMap",
     "UsageError",
+    "Validate",
+    "ValidationError",
+    "ValidationWarning",
     "Verdict",
     "Witness",
     "equivalent",
@@ -41,6 +45,7 @@ _HOMES = {
     "check": ("equivalent", "safe"),
     "launch": ("Launch", "LaunchError", "Promise", "Scalar", "Tensor", "TensorMap"),
     "launch_file": ("load_launch", "parse_launch"),
+    "passes.validation": ("Validate", "ValidationError", "ValidationWarning"),
     "ptx_frontend.errors": ("KernelChoiceError", "PtxError"),
     "running": ("RunResult", "run"),
     "verdict": ("Finding", "Location", "UsageError", "Verdict", "Witness"),

@@ -24,13 +24,17 @@ def element(buffer: str, index: Iterable[int]) -> str:
 
 @dataclass(frozen=True)
 class Location:
-    """An access or instruction; `thread` and `cta` are (x, y, z) or None."""
+    """An access or instruction; `thread` and `cta` are (x, y, z) or None.
+
+    `source`: the places that it was made from (`gemm.py:31`), the nearest to the user first.
+    """
 
     file: str
     line: int
     text: str
     thread: tuple[int, int, int] | None = None
     cta: tuple[int, int, int] | None = None
+    source: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

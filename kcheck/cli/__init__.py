@@ -10,7 +10,7 @@ import sys
 
 import click
 
-from kcheck.cli import check, demo, equiv, launch, run  # noqa: F401 each adds its command
+from kcheck.cli import check, demo, equiv, launch, run, tilelang  # noqa: F401 each adds its command
 from kcheck.cli.answer import Answer, show
 from kcheck.cli.errors import internal_error, usage_error, usage_message
 from kcheck.cli.group import commands

@@ -20,6 +20,7 @@ def commands() -> None:
       kcheck equiv before.ptx after.ptx --launch f.launch.yaml --map A=x,B=y --json
       kcheck launch init kernel.ptx
       kcheck run kernel.ptx --seed 1 --output out.npz
+      kcheck tilelang gemm.py
 
     Exit codes: 0 proved, 1 refuted, 2 bad arguments or files, 3 undecided, 4 kcheck failed.
     """

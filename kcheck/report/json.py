@@ -75,6 +75,7 @@ def _location(location: Location | None) -> dict[str, Any] | None:
         "text": location.text,
         "thread": location.thread,
         "cta": location.cta,
+        "source": location.source,
     }
 
 

@@ -130,7 +130,8 @@ def _place(location: Location) -> str:
         if index is not None
     ]
     by = f"   by {', '.join(who)}" if who else ""
-    return f"{location.file}:{location.line}: {location.text}{by}"
+    of = f"   of {', '.join(location.source)}" if location.source else ""
+    return f"{location.file}:{location.line}: {location.text}{by}{of}"
 
 
 def _wrapped(label: str, text: str, width: int) -> list[str]:

@@ -23,7 +23,7 @@ VERDICT = Verdict(
             "r",
             "m",
             "both",
-            (Location("f", 8, "t", (1, 2, 3), (0, 0, 0)),),
+            (Location("f", 8, "t", (1, 2, 3), (0, 0, 0), ("g:2",)),),
             5,
             Difference("A[0]", "A[1] * 2", None, Location("g", 9, "mul")),
             "schedules",
@@ -68,7 +68,14 @@ def test_all_fields() -> None:
                 "side": "both",
                 "count": 5,
                 "locations": [
-                    {"file": "f", "line": 8, "text": "t", "thread": [1, 2, 3], "cta": [0, 0, 0]}
+                    {
+                        "file": "f",
+                        "line": 8,
+                        "text": "t",
+                        "thread": [1, 2, 3],
+                        "cta": [0, 0, 0],
+                        "source": ["g:2"],
+                    }
                 ],
                 "first_difference": {
                     "reference": {"value": "A[0]", "location": None},
@@ -80,6 +87,7 @@ def test_all_fields() -> None:
                             "text": "mul",
                             "thread": None,
                             "cta": None,
+                            "source": [],
                         },
                     },
                 },

@@ -1,0 +1,152 @@
+"""A kernel that tilelang has just compiled, or had: validate it, and say what came of it."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kcheck.launch import Launch
+from kcheck.passes import store
+from kcheck.passes.tilelang import nvcc, references
+from kcheck.passes.tilelang.installed import tilelang
+from kcheck.passes.tilelang.launches import launch_of
+from kcheck.passes.tilelang.request import Request, Unsupported, request
+from kcheck.passes.tilelang.validate import Validation, unsupported
+from kcheck.passes.validation import (
+    Outcome,
+    Validate,
+    ValidationError,
+    ValidationWarning,
+    digest,
+)
+from kcheck.verdict import UsageError, Verdict
+
+LOG = logging.getLogger("kcheck")
+
+
+@cache
+def environment() -> str:
+    """What tells one tilelang and one nvcc from another: a text for keys."""
+    package = tilelang()
+    root = Path(package.__file__).parent
+    libraries = sorted(path for path in root.rglob("*.so") if path.is_file())
+    stamps = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in libraries]
+    return f"{package.__version__} {stamps} {nvcc.identity()}"
+
+
+def told() -> bool:
+    """Are instrumentation tools registered with tilelang? They may change what it compiles."""
+    from tilelang.instrumentation import compile_pass_instrumentation
+
+    with compile_pass_instrumentation(reuse_existing=False) as session:
+        return bool(session.tools)
+
+
+class Job:
+    """One compile, before and after: tilelang's own runs between the two.
+
+    A verdict is found by what was asked for before anything is lowered, and believed if the CUDA
+    text of the kernel is the one that it was about.
+    """
+
+    def __init__(self, request: Request, options: Validate) -> None:
+        self.request, self.options = request, options
+        self.validation = Validation(request, options)
+        self.known: Verdict | None = None
+        self.source = ""
+        self.keys = [key for key in (self._key(),) if key is not None and not told()]
+        for key in self.keys:
+            self.source = (store.load("compiles", key) or {}).get("source", "")
+            self.known = store.load_verdict(store.verdict_key(key, self.source))
+        if self.known is None:
+            self.validation.start()
+
+    def _key(self) -> str | None:
+        reference = references.key(self.options.reference, self.request)
+        if reference is None:
+            return None
+        kind = f"{self.options.every_rung} {self.options.reference is None}"
+        texts = (self.request.key, self.options.key, kind, reference, environment())
+        return store.verdict_key(*texts)
+
+    def finish(self, kernel: Any) -> Outcome:
+        """The outcome for the kernel; what fails in kcheck is an outcome as well."""
+        try:
+            text = str(kernel.get_kernel_source())
+            source = digest(text)
+            if self.known is not None and self.source == source:
+                return Outcome(self.request.name, self.known, cached=True)
+            outcome = self.validation.outcome(text, _launch(self.request, kernel))
+        except Unsupported as error:
+            return Outcome(self.request.name, unsupported(error))
+        except UsageError:
+            raise
+        except Exception as error:
+            return Outcome(self.request.name, internal(error))
+        if self.keys and outcome.verdict.verdict == "proved":
+            # lowering may rename variables of the prim_func in place: both texts are it
+            for key in {*self.keys, self._key() or self.keys[0]}:
+                store.save_verdict(store.verdict_key(key, source), outcome.verdict)
+                store.save("compiles", key, {"source": source})
+        return outcome
+
+
+def _launch(request: Request, kernel: Any) -> Launch | None:
+    """The launch of a kernel, if it was compiled just now; one from the disk has forgotten it."""
+    artifact = kernel.artifact
+    functions = getattr(getattr(artifact, "device_mod", None), "functions", None)
+    return None if functions is None else launch_of(request, artifact.device_mod)
+
+
+def internal(error: Exception) -> Verdict:
+    """The verdict where kcheck itself fails: the traceback goes to a file that is named."""
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="kcheck-", suffix=".traceback", delete=False, encoding="utf-8"
+    ) as file:
+        traceback.print_exception(error, file=file)
+    hint = f"report this bug; the traceback is in {file.name}"
+    return Verdict("error", f"internal.{type(error).__name__}: {error}", next_steps=(hint,))
+
+
+def settle(outcome: Outcome, options: Validate) -> None:
+    """Raise ValidationError for a refuted kernel; where there is no answer, do what was asked."""
+    verdict = outcome.verdict.verdict
+    if verdict == "proved":
+        LOG.info("%s: proved in %.1f s", outcome.kernel, outcome.verdict.seconds)
+        return
+    if verdict == "refuted" or options.on_undecided == "error":
+        raise ValidationError(outcome)
+    if options.on_undecided == "warn":
+        steps = "; ".join(outcome.verdict.next_steps[:2])
+        tries = f"; try: {steps}" if steps else ""
+        warnings.warn(f"{outcome.headline}{tries}", ValidationWarning, stacklevel=3)
+
+
+def validated(given: Mapping[str, Any], options: Validate, compile_it: Callable[[], Any]) -> Any:
+    """Run a compile with its validation. `given`: the arguments of `tilelang.compile` by name.
+
+    ValidationError, UsageError, or what the compile raises.
+    """
+    try:
+        asked = request(
+            given["func"],
+            given.get("target"),
+            out_idx=given.get("out_idx"),
+            pass_configs=given.get("pass_configs"),
+            compile_flags=given.get("compile_flags"),
+            shapes=options.shapes,
+        )
+    except Unsupported as error:
+        kernel = compile_it()
+        settle(Outcome(str(given["func"].attrs["global_symbol"]), unsupported(error)), options)
+        return kernel
+    job = Job(asked, options)
+    kernel = compile_it()
+    settle(job.finish(kernel), options)
+    return kernel

@@ -1,0 +1,1 @@
+"""Functions of arrays, in NumPy's words, as kernels that are compared with others."""

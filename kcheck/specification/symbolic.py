@@ -1,0 +1,413 @@
+"""Arrays whose elements are unknown: NumPy code that is run with them says what it computes.
+
+An element is an expression over elements of buffers. Indexing, reshaping and broadcasting move
+positions about, by NumPy itself; sums, maxima and products of matrices are stages: they fill a
+buffer that later expressions read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kcheck.verdict import UsageError
+
+Positions = NDArray[np.int64]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """`root`: the positions of its elements, in order; a view of it is a view of the buffer."""
+
+    name: str
+    root: Positions
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """Elements of a buffer, by their positions."""
+
+    buffer: Buffer
+    at: Positions
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Numbers (or flags, as 1 and 0) of an array that is no input."""
+
+    values: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Apply:
+    """An operation (a key of `program.OPERATIONS`) on expressions of one shape."""
+
+    operation: str
+    arguments: tuple[Node, ...]
+
+
+Node: TypeAlias = Leaf | Known | Apply
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """`target` gets, at each of `at`, the `reduction` (sum, max, min, or "": nothing to reduce)
+    of an expression over its last axis.
+    """
+
+    target: Buffer
+    at: Positions
+    reduction: str
+    node: Node
+    length: int = 1
+
+
+@dataclass
+class Recorder:
+    """The stages of one function, in order."""
+
+    stages: list[Stage] = field(default_factory=list[Stage])
+
+    def made(self, reduction: str, node: Node, shape: Shape, length: int = 1) -> Symbolic:
+        """A new buffer of a shape, filled by a stage."""
+        root = np.arange(math.prod(shape), dtype=np.int64)
+        # no parameter of a kernel has such a name; two functions that share it share its size
+        buffer = Buffer(f"stage {len(self.stages)} of {root.size}", root)
+        at = root.reshape(shape)
+        self.stages.append(Stage(buffer, at, reduction, node, length))
+        return Symbolic(self, Leaf(buffer, at), shape)
+
+
+def leaves(node: Node) -> Iterator[Leaf | Known]:
+    """All leaves of an expression, from the left."""
+    if isinstance(node, Apply):
+        for argument in node.arguments:
+            yield from leaves(argument)
+    else:
+        yield node
+
+
+def _moved(node: Node, move: Callable[[Any], Any]) -> Node:
+    """The expression with the same move made in the arrays of all leaves."""
+    if isinstance(node, Leaf):
+        return Leaf(node.buffer, move(node.at))
+    if isinstance(node, Known):
+        return Known(move(node.values))
+    return Apply(node.operation, tuple(_moved(a, move) for a in node.arguments))
+
+
+# NumPy's function -> operation
+_UFUNCS: dict[Any, str] = {
+    getattr(np, name): operation
+    for name, operation in (
+        *((n, n) for n in ("add", "multiply", "negative", "maximum", "minimum", "sqrt", "exp")),
+        *((n, n) for n in ("exp2", "log", "log2", "tanh", "absolute", "subtract", "square")),
+        *((n, n) for n in ("less", "less_equal", "greater", "greater_equal", "equal")),
+        *((n, n) for n in ("not_equal", "logical_and", "logical_or", "logical_not")),
+        ("true_divide", "divide"),
+        ("fmax", "maximum"),
+        ("fmin", "minimum"),
+        ("bitwise_and", "logical_and"),
+        ("bitwise_or", "logical_or"),
+        ("invert", "logical_not"),
+    )
+}
+
+
+_BITWISE = frozenset({np.bitwise_and, np.bitwise_or, np.invert})
+# operations that give flags
+_FLAGS = frozenset(
+    {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+    | {"logical_and", "logical_or", "logical_not"}
+)
+
+
+def _is_flag(value: Any) -> bool:
+    if isinstance(value, Symbolic):
+        return isinstance(value.node, Apply) and value.node.operation in _FLAGS
+    return bool(np.asarray(value).dtype == np.bool_)
+
+
+class Symbolic(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array of expressions; `node`'s leaves have its shape.
+
+    UsageError for a function of NumPy that is not known here.
+    """
+
+    def __init__(self, recorder: Recorder, node: Node, shape: Shape) -> None:
+        self.recorder, self.node, self.shape = recorder, node, shape
+
+    @property
+    def ndim(self) -> int:
+        """How many axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many elements."""
+        return math.prod(self.shape)
+
+    @property
+    def T(self) -> Symbolic:  # noqa: N802 NumPy's name
+        """With its axes reversed."""
+        return self.transpose()
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def _unknown(self, *_: Any, **__: Any) -> NoReturn:
+        raise UsageError("specification: the function asks for the value of an unknown element")
+
+    __bool__ = __int__ = __float__ = __index__ = __array__ = _unknown
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if method != "__call__" or options:
+            raise UsageError(f"specification: np.{ufunc.__name__}.{method} is not known")
+        if ufunc is np.matmul:
+            return _matmul(self._of(inputs[0]), self._of(inputs[1]))
+        if ufunc is np.power:
+            return _power(self._of(inputs[0]), inputs[1])
+        if ufunc is np.reciprocal:
+            return 1.0 / self._of(inputs[0])
+        known = ufunc in _UFUNCS
+        if not known or (ufunc in _BITWISE and not all(map(_is_flag, inputs))):
+            raise UsageError(f"specification: np.{ufunc.__name__} is not known")
+        return self._apply(_UFUNCS[ufunc], *inputs)
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+        known = _FUNCTIONS.get(function)
+        if known is None:
+            raise UsageError(f"specification: np.{function.__name__} is not known")
+        array = next((a for a in _flat(arguments) if isinstance(a, Symbolic)), self)
+        return known(array._of, *arguments, **options)
+
+    def _of(self, value: Any) -> Symbolic:
+        """A number or array as an array of expressions."""
+        if isinstance(value, Symbolic):
+            return value
+        values = np.asarray(value, np.float64)
+        return Symbolic(self.recorder, Known(values), values.shape)
+
+    def _apply(self, operation: str, *inputs: Any) -> Symbolic:
+        arrays = [self._of(value) for value in inputs]
+        shape = np.broadcast_shapes(*(array.shape for array in arrays))
+        nodes = tuple(array.broadcast_to(shape).node for array in arrays)
+        return Symbolic(self.recorder, Apply(operation, nodes), shape)
+
+    def _move(self, move: Callable[[Any], Any]) -> Symbolic:
+        shape = move(np.broadcast_to(np.int8(0), self.shape)).shape
+        return Symbolic(self.recorder, _moved(self.node, move), shape)
+
+    def stored(self) -> Symbolic:
+        """The same array as a buffer, if it is an expression."""
+        if isinstance(self.node, Apply):
+            return self.recorder.made("", self.node, self.shape)
+        return self
+
+    # moves
+
+    def __getitem__(self, key: Any) -> Symbolic:
+        return self._move(lambda array: array[key])
+
+    def broadcast_to(self, shape: Shape) -> Symbolic:
+        """Along new axes, and axes of length 1."""
+        return self._move(lambda array: np.broadcast_to(array, shape))
+
+    def reshape(self, *shape: Any) -> Symbolic:
+        """In another shape, in row-major order."""
+        wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+        return self.stored()._move(lambda array: array.reshape(wanted))
+
+    def transpose(self, *axes: Any) -> Symbolic:
+        """With its axes in another order."""
+        return self._move(lambda array: array.transpose(*axes))
+
+    def swapaxes(self, one: int, other: int) -> Symbolic:
+        """With two axes exchanged."""
+        return self._move(lambda array: array.swapaxes(one, other))
+
+    def astype(self, dtype: Any) -> Symbolic:
+        """The same: formats mean nothing over the reals. UsageError for integers."""
+        if not np.issubdtype(np.dtype(dtype), np.floating):
+            raise UsageError(f"specification: astype({np.dtype(dtype)}) rounds")
+        return self
+
+    # reductions, with the arguments that NumPy's have in their order
+
+    def sum(
+        self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False
+    ) -> Symbolic:
+        """Over axes, or all."""
+        return _reduced("sum", _into(self, dtype, out), axis, keepdims)
+
+    def max(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Symbolic:
+        """Over axes, or all."""
+        return _reduced("max", _into(self, None, out), axis, keepdims)
+
+    def min(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Symbolic:
+        """Over axes, or all."""
+        return _reduced("min", _into(self, None, out), axis, keepdims)
+
+    def mean(
+        self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False
+    ) -> Symbolic:
+        """Over axes, or all."""
+        total = self.sum(axis, dtype, out, keepdims)
+        return total / (self.size // total.size)
+
+    def var(
+        self, axis: Any = None, dtype: Any = None, out: None = None, *, keepdims: bool = False
+    ) -> Symbolic:
+        """The mean square of the distance from the mean."""
+        distance = self - self.mean(axis, dtype, out, keepdims=True)
+        return (distance**2).mean(axis, keepdims=keepdims)
+
+
+def _into(array: Symbolic, dtype: Any, out: Any) -> Symbolic:
+    """The array to reduce. UsageError for an `out`."""
+    if out is not None:
+        raise UsageError("specification: out= is not known")
+    return array if dtype is None else array.astype(dtype)
+
+
+def _flat(arguments: Sequence[Any]) -> Iterator[Any]:
+    for argument in arguments:
+        if isinstance(argument, tuple | list):
+            yield from _flat(argument)
+        else:
+            yield argument
+
+
+def _reduced(reduction: str, array: Symbolic, axis: Any, keepdims: bool) -> Symbolic:
+    every = range(array.ndim) if axis is None else np.atleast_1d(axis)
+    axes = sorted({int(a) % array.ndim for a in every})
+    kept = [a for a in range(array.ndim) if a not in axes]
+    length = math.prod(array.shape[a] for a in axes)
+    shape = tuple(array.shape[a] for a in kept)
+    if not axes:
+        return array
+    node = _moved(array.transpose(*kept, *axes).node, lambda x: _last(x, len(kept)))
+    made = array.recorder.made(reduction, node, shape, length)
+    return (
+        made[tuple(None if a in axes else slice(None) for a in range(array.ndim))]
+        if keepdims
+        else made
+    )
+
+
+def _last(array: Any, kept: int) -> Any:
+    """The axes from `kept` on as one."""
+    return array.reshape(*array.shape[:kept], -1)
+
+
+def _matmul(one: Symbolic, other: Symbolic) -> Symbolic:
+    one, other = one.stored(), other.stored()
+    left = one[None, :] if one.ndim == 1 else one
+    right = other[:, None] if other.ndim == 1 else other
+    product = left[..., :, None, :] * right.swapaxes(-1, -2)[..., None, :, :]
+    made = product.sum(-1)
+    if other.ndim == 1:
+        made = made[..., 0]
+    return (
+        made[..., 0, :]
+        if one.ndim == 1 and other.ndim > 1
+        else made[..., 0]
+        if one.ndim == 1
+        else made
+    )
+
+
+def _power(base: Symbolic, exponent: Any) -> Symbolic:
+    if not isinstance(exponent, int | float):
+        raise UsageError("specification: powers have numbers as exponents")
+    if exponent < 0:
+        return 1.0 / _power(base, -exponent)
+    if exponent == 0.5:
+        return base._apply("sqrt", base)
+    if exponent != int(exponent) or exponent > 64:
+        raise UsageError(f"specification: a power of {exponent} is not known")
+    found = base._of(1.0).broadcast_to(base.shape)
+    for i in range(int(exponent)):
+        found = found * base if i else base
+    return found
+
+
+def _where(of: Any, condition: Any, one: Any, other: Any) -> Symbolic:
+    found: Symbolic = of(0.0)._apply("where", condition, one, other)
+    return found
+
+
+def _clip(of: Any, array: Any, low: Any, high: Any) -> Symbolic:
+    bounded = array if low is None else np.maximum(array, low)
+    return of(bounded if high is None else np.minimum(bounded, high))
+
+
+def _triangle(of: Any, array: Any, k: int, lower: bool) -> Symbolic:
+    ones = np.ones(array.shape[-2:])
+    mask = np.tril(ones, k) if lower else np.triu(ones, k)
+    return _where(of, np.broadcast_to(mask, array.shape), array, 0.0)
+
+
+def _pad(
+    of: Any, array: Any, width: Any, mode: str = "constant", constant_values: float = 0
+) -> Any:
+    """NumPy itself says which element goes where, and where there is none."""
+    if mode != "constant":
+        raise UsageError(f"specification: np.pad of mode {mode} is not known")
+    numbered = np.arange(array.size).reshape(array.shape)
+    at = np.pad(numbered, width, constant_values=-1)
+    found = array.reshape(-1)[np.maximum(at, 0)]
+    return _where(of, at >= 0, found, constant_values)
+
+
+def _einsum(of: Any, subscripts: str, *operands: Any) -> Symbolic:
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    if not arrow or "." in subscripts or len(terms) != len(operands):
+        raise UsageError(f"specification: np.einsum({subscripts!r}) needs `->` and no ellipsis")
+    labels = output + "".join(sorted(set(inputs) - set(output + ",")))
+    product: Any = None
+    for term, operand in zip(terms, map(of, operands), strict=True):
+        if len(set(term)) != len(term):
+            raise UsageError(f"specification: np.einsum({subscripts!r}) repeats a label")
+        kept = [label for label in labels if label in term]
+        array = operand.stored().transpose(*(term.index(label) for label in kept))
+        array = array[tuple(slice(None) if label in term else None for label in labels)]
+        product = array if product is None else product * array
+    summed = tuple(range(len(output), len(labels)))
+    return of(product.sum(summed) if summed else product)
+
+
+def _method(name: str) -> Callable[..., Any]:
+    return lambda of, array, *arguments, **options: getattr(of(array), name)(*arguments, **options)
+
+
+# NumPy's function -> what it does here, given `of`, which makes arrays of expressions
+_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    np.sum: _method("sum"),
+    np.max: _method("max"),
+    np.min: _method("min"),
+    np.amax: _method("max"),
+    np.amin: _method("min"),
+    np.mean: _method("mean"),
+    np.var: _method("var"),
+    np.reshape: _method("reshape"),
+    np.swapaxes: _method("swapaxes"),
+    np.broadcast_to: _method("broadcast_to"),
+    np.transpose: lambda of, a, axes=None: of(a).transpose(*(axes or ())),
+    np.expand_dims: lambda of, a, axis: of(a)._move(lambda x: np.expand_dims(x, axis)),
+    np.squeeze: lambda of, a, axis=None: of(a)._move(lambda x: np.squeeze(x, axis)),
+    np.where: _where,
+    np.clip: _clip,
+    np.dot: lambda of, a, b: of(a) @ of(b),
+    np.einsum: _einsum,
+    np.pad: _pad,
+    np.tril: lambda of, a, k=0: _triangle(of, a, k, True),
+    np.triu: lambda of, a, k=0: _triangle(of, a, k, False),
+}

@@ -1,0 +1,113 @@
+"""Launches, CUDA texts, lines and PTX of lowered programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kcheck.launch import Tensor
+from kcheck.passes.tilelang import nvcc
+from kcheck.passes.tilelang.lowering import lower
+from kcheck.passes.tilelang.request import FLAGS, Unsupported, request
+from tests.passes.tilelang import kernels
+from tests.passes.tilelang.support import asked
+
+
+def tensors(func: Any, **options: Any) -> dict[str, tuple[str, str, tuple[int, ...]]]:
+    launch = lower(asked(func, **options), {}).launch
+    return {p.name: (p.role, p.dtype, p.shape) for p in launch.params if isinstance(p, Tensor)}
+
+
+def test_parameters_are_matched_by_the_name_of_their_data() -> None:
+    """Device parameters come sorted by name: K, O, Q, V for attention."""
+    found = tensors(kernels.flash())
+    assert list(found) == ["K", "O", "Q", "V"]
+    assert found["O"] == ("out", "f32", (128, 64))
+    assert {found[name][:2] for name in "KQV"} == {("in", "f16")}
+
+
+def test_grid_block_and_shared_memory() -> None:
+    launch = lower(asked(kernels.gemm(128, 256, 64)), {}).launch
+    assert launch.kernel == "gemm_kernel"
+    assert (launch.grid, launch.block) == ((4, 2, 1), (128, 1, 1))
+    assert launch.dynamic_shared == 2 * (64 * 32 + 32 * 64) * 2  # two stages
+
+
+def test_what_atomics_add_to_is_an_input_too() -> None:
+    assert tensors(kernels.split_k())["C"][0] == "inout"
+
+
+def test_what_the_callee_allocates_is_never_an_input() -> None:
+    assert tensors(kernels.split_k(), out_idx=[-1])["C"][0] == "out"
+
+
+def test_symbolic_extents_need_shapes() -> None:
+    func = kernels.scale_rows()
+    with pytest.raises(Unsupported, match="depends on m: give shapes") as error:
+        lower(asked(func), {})
+    assert error.value.form == "dynamic-shape"
+    launch = lower(asked(func, shapes={"m": 5}), {}).launch
+    assert launch.grid == (5, 1, 1)
+    assert launch.buffers["X"].shape == (5, 256)
+
+
+def test_two_kernels_are_refused() -> None:
+    with pytest.raises(Unsupported, match="2 kernels"):
+        lower(asked(kernels.two_kernels()), {})
+
+
+def test_a_target_without_an_architecture_is_refused() -> None:
+    with pytest.raises(Unsupported, match="no CUDA target"):
+        request(kernels.add(), "llvm")
+
+
+def test_lines_of_the_program_do_not_change_the_text() -> None:
+    lowered = lower(asked(kernels.add()), {})
+    assert "#line" not in lowered.source
+    lines = lowered.source.splitlines()
+    assert len(lines) == len(lowered.lines)
+    at = next(i for i, line in enumerate(lines) if "Z[" in line or "Z +" in line)
+    file, line = lowered.lines[at] or ("", 0)
+    assert file == kernels.__file__
+    text = Path(file).read_text(encoding="utf-8").splitlines()[line - 1]
+    assert "Z[bx * block + i] = X" in text
+
+
+def test_compile_flags_come_from_all_places() -> None:
+    func = kernels.add()
+    found = request(
+        func,
+        {"kind": "cuda", "arch": "sm_80"},
+        pass_configs={FLAGS: "-DA=1 -DB"},
+        compile_flags=["-DC"],
+    )
+    assert found.configs[FLAGS] == ["-DA=1", "-DB", "-DC"]
+
+
+def test_ptx_is_one_text_after_normalization() -> None:
+    """Two calls differ in hashes of file names at least, and in line numbers if asked for."""
+    wanted = asked(kernels.add())
+    source = lower(wanted, {}).source
+    first, second = nvcc.ptx(source, wanted), nvcc.ptx(f"\n{source}", wanted)
+    assert first != second
+    assert nvcc.normalized(first) == nvcc.normalized(second)
+    assert ".loc" not in nvcc.normalized(first)
+    other = nvcc.ptx(source.replace(" + ", " - ", 1), wanted)
+    assert nvcc.normalized(first) != nvcc.normalized(other)
+
+
+def test_ptx_lines_lead_to_the_cuda_text() -> None:
+    wanted = asked(kernels.add())
+    source = lower(wanted, {}).source
+    ptx = nvcc.ptx(source, wanted)
+    store = next(i for i, t in enumerate(ptx.splitlines(), 1) if "st.global" in t)
+    assert "Z" in source.splitlines()[nvcc.loc_lines(ptx)[store] - 1]
+
+
+def test_errors_of_nvcc_are_short() -> None:
+    with pytest.raises(nvcc.CompileError, match="error") as error:
+        nvcc.ptx("__global__ void f() { nothing(); }", asked(kernels.add()))
+    assert "nothing" in str(error.value)
+    assert len(str(error.value)) < 600

@@ -1,0 +1,238 @@
+"""`validate=` in all the places where tilelang compiles, and none of it when disabled."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kcheck.passes.tilelang import compiled, installed
+from kcheck.passes.tilelang.validate import Validation
+from kcheck.passes.validation import Validate, ValidationError, ValidationWarning
+from kcheck.verdict import UsageError
+from tests.passes.tilelang import kernels
+from tests.passes.tilelang.breaking import added_pass
+from tests.passes.tilelang.support import COMPILE, TARGET
+
+UNSAFE = {"tl.disable_safe_memory_legalize": True}
+
+
+@pytest.fixture
+def verdicts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Words for what was validated, in order: the verdict, and whether it was known."""
+    found: list[str] = []
+    finish = compiled.Job.finish
+
+    def watched(self: compiled.Job, kernel: Any) -> Any:
+        outcome = finish(self, kernel)
+        word = "known" if outcome.cached else "new"
+        found.append(f"{outcome.kernel} {outcome.verdict.verdict} {word}")
+        return outcome
+
+    monkeypatch.setattr(compiled.Job, "finish", watched)
+    return found
+
+
+def test_a_validated_kernel_is_the_very_same(
+    enabled: Any, fresh_cache: Path, verdicts: list[str]
+) -> None:
+    """Fresh, from tilelang's memory, and from its disk, where it has no artifact any more."""
+    from tilelang.cache import _dispatch_map
+
+    func = kernels.add(1004)
+    kernel = enabled.compile(func, **COMPILE, validate=True)
+    assert enabled.compile(func, **COMPILE) is kernel
+    start = time.perf_counter()
+    assert enabled.compile(func, **COMPILE, validate=True) is kernel
+    seconds = time.perf_counter() - start
+    assert verdicts == ["add proved new", "add proved known"]
+    assert seconds < 0.5  # 5 ms on an idle machine
+    _dispatch_map["tvm_ffi"]._memory_cache.clear()
+    again = enabled.compile(func, **COMPILE, validate=True)
+    assert again is not kernel
+    assert again.artifact is None
+    for path in fresh_cache.rglob("*.json"):
+        path.unlink()
+    assert enabled.compile(func, **COMPILE, validate=True) is again
+    assert verdicts[2:] == ["add proved known", "add proved new"]
+
+
+def test_nothing_is_validated_unless_asked_for(enabled: Any, verdicts: list[str]) -> None:
+    func = kernels.add(1004)
+    enabled.compile(func, **COMPILE)
+    enabled.compile(func, **COMPILE, validate=False)
+    assert verdicts == []
+
+
+def test_the_environment_asks_for_it(
+    enabled: Any, verdicts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KCHECK_VALIDATE", "1")
+    enabled.compile(kernels.add(1004), **COMPILE)
+    enabled.compile(kernels.add(1004), **COMPILE, validate=False)
+    assert [word.split()[1] for word in verdicts] == ["proved"]
+
+
+def test_lazy_and_eager_jit(enabled: Any, verdicts: list[str], tmp_path: Path) -> None:
+    jitted = enabled.jit(kernels.add, **COMPILE, validate=True)
+    assert jitted(1004) is not None
+    assert jitted(1004) is jitted(1004)
+    assert [word.split()[:2] for word in verdicts] == [["add", "proved"]]
+    wrong = enabled.jit(**COMPILE, pass_configs=UNSAFE, validate=Validate(report=tmp_path))(
+        kernels.add
+    )
+    with pytest.raises(ValidationError, match=r"bounds\.global"):
+        wrong(1004)
+    assert enabled.jit(**COMPILE, pass_configs=UNSAFE)(kernels.add)(1004) is not None
+
+
+def test_par_compile(enabled: Any, verdicts: list[str], tmp_path: Path) -> None:
+    """Its threads inherit no context; one wrong kernel is an error, or None."""
+    good, bad = kernels.add(1024), kernels.add(1004)
+    options = Validate(report=tmp_path)
+    found = enabled.par_compile(
+        [good, bad], **COMPILE, pass_configs=UNSAFE, validate=options, ignore_error=True
+    )
+    assert [kernel is None for kernel in found] == [False, True]
+    with pytest.raises(ValidationError, match=r"bounds\.global"):
+        enabled.par_compile([bad], **COMPILE, pass_configs=UNSAFE, validate=options)
+    jitted = enabled.jit(**COMPILE, pass_configs=UNSAFE, validate=options)(kernels.add)
+    with pytest.raises(ValidationError):
+        jitted.par_compile([{"n": 1004}])
+    verdicts.clear()
+    assert len(enabled.par_compile([good], **COMPILE)) == 1
+    assert verdicts == []
+
+
+def test_threads_do_not_disturb_one_another(enabled: Any, verdicts: list[str]) -> None:
+    kept: list[Any] = []
+
+    def compile_it(validate: bool) -> None:
+        kept.append(enabled.compile(kernels.add(1004), **COMPILE, validate=validate))
+
+    threads = [threading.Thread(target=compile_it, args=(flag,)) for flag in (True, False, True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(kept) == 3
+    assert [word.split()[1] for word in verdicts] == ["proved"] * 2
+
+
+def test_what_can_not_be_validated(
+    enabled: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Warned of by default, an error or nothing if so asked; kcheck's own failures as well."""
+    func = kernels.scale_rows()
+    with pytest.warns(ValidationWarning, match="scale_rows: unsupported.dynamic-shape: .* m"):
+        enabled.compile(func, **COMPILE, validate=True)
+    with pytest.raises(ValidationError, match="dynamic-shape"):
+        enabled.compile(func, **COMPILE, validate=Validate(on_undecided="error"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ValidationWarning)
+        enabled.compile(func, **COMPILE, validate=Validate(on_undecided="ignore"))
+        enabled.compile(func, **COMPILE, validate=Validate(shapes={"m": 3}))
+
+    def fails(*_: Any) -> Any:
+        raise ZeroDivisionError("by accident")
+
+    monkeypatch.setattr(Validation, "compare", fails)
+    with pytest.warns(ValidationWarning, match=r"internal.ZeroDivisionError.*traceback is in"):
+        enabled.compile(kernels.add(1020), **COMPILE, validate=True)
+
+
+def test_a_changed_compiler_is_noticed(
+    enabled: Any, fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The verdict that is kept is about the CUDA text that it was made for."""
+    func = kernels.add(1008)
+    enabled.compile(func, **COMPILE, validate=True)
+    environment = importlib.import_module("tilelang.env").env
+    monkeypatch.setattr(environment, "is_cache_enabled", lambda: False)
+    with added_pass(monkeypatch, "wrong_sign"):
+        assert enabled.compile(func, **COMPILE) is not None
+        with pytest.raises(ValidationError, match=r"test\.wrong_sign: value\.mismatch"):
+            enabled.compile(func, **COMPILE, validate=Validate(report=tmp_path))
+
+
+def test_disable_restores_what_was_there() -> None:
+    import tilelang
+
+    from kcheck.passes.tilelang.plugin import disable, enable
+
+    module = importlib.import_module("tilelang.jit")
+    tuner = importlib.import_module("tilelang.autotuner.tuner")
+    disable()
+
+    def state() -> list[Any]:
+        names = ("compile", "par_compile", "jit")
+        found = [getattr(owner, name) for owner in (tilelang, module) for name in names]
+        found += [module.JITImpl.compile, module.JITImpl.par_compile]
+        return [*found, tuner.AutoTuner.run, tuner.AutoTuneImpl.get_tunner]
+
+    before = state()
+    enable()
+    enable()
+    assert not any(a is b for a, b in zip(state(), before, strict=True))
+    disable()
+    assert state() == before
+    with pytest.raises(TypeError, match="validate"):
+        tilelang.compile(kernels.add(), validate=True)
+
+
+def test_importing_kcheck_changes_nothing_and_the_module_does() -> None:
+    code = (
+        "import tilelang, kcheck, kcheck.check\n"
+        "before = tilelang.compile\n"
+        "import kcheck.tilelang as k\n"
+        "assert tilelang.compile is not before\n"
+        "k.disable()\n"
+        "assert tilelang.compile is before\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_arguments_that_mean_nothing(enabled: Any) -> None:
+    with pytest.raises(UsageError, match=r"expected a bool or a kcheck\.Validate"):
+        enabled.compile(kernels.add(), **COMPILE, validate="yes")
+    with pytest.raises(UsageError, match="on_undecided='shout': expected warn, error, ignore"):
+        Validate(on_undecided="shout")
+
+
+def test_a_release_that_was_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tilelang
+
+    monkeypatch.setattr(tilelang, "__version__", "9.9.9")
+    installed.tilelang.cache_clear()
+    try:
+        with pytest.warns(UserWarning, match=r"tried with tilelang 0\.1\.15; this is 9\.9\.9"):
+            installed.tilelang()
+    finally:
+        installed.tilelang.cache_clear()
+
+
+def test_without_tilelang_there_is_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tilelang", None)
+    installed.tilelang.cache_clear()
+    try:
+        with pytest.raises(UsageError, match=r"pip install 'kcheck\[tilelang\]'"):
+            installed.tilelang()
+    finally:
+        installed.tilelang.cache_clear()
+
+
+def test_targets_of_others_are_left_alone(enabled: Any) -> None:
+    """Validation asked for by the environment does not break compiles for other devices."""
+    from kcheck.passes.tilelang.request import Unsupported, request
+
+    with pytest.raises(Unsupported) as error:
+        request(kernels.add(), "c")
+    assert error.value.form == "target"
+    assert request(kernels.add(), TARGET).name == "add"

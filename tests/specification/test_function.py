@@ -1,0 +1,172 @@
+"""Functions in NumPy's words: what their kernels compute is what NumPy computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kcheck.check import equivalent, safe
+from kcheck.launch import Tensor
+from kcheck.running import run
+from kcheck.specification.function import specified
+from kcheck.specification.program import literal
+from kcheck.verdict import UsageError
+
+Shape = tuple[int, ...]
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def attention(a: Any, b: Any) -> Any:
+    scores = np.where(np.tri(4, 6, 1, dtype=bool), a @ b.T / 2, -np.inf)
+    return softmax(scores) @ b
+
+
+def layer_norm(a: Any) -> Any:
+    return (a - a.mean(1, keepdims=True)) / np.sqrt(np.var(a, axis=1, keepdims=True) + 1e-5)
+
+
+# name -> function, shapes of its arguments
+FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Shape, ...]]] = {
+    "arithmetic": (lambda a, b: (a + 2 * b - 1) / (b * b + 1), ((3, 4), (3, 4))),
+    "broadcast": (lambda a, b: a[:, None] - b, ((3,), (1, 5))),
+    "matmul": (lambda a, b: a @ b, ((4, 5), (5, 3))),
+    "batched": (lambda a, b: np.matmul(a, b), ((2, 3, 4), (4, 5))),
+    "vectors": (lambda a, b: a @ b, ((5,), (5, 3))),
+    "vector on the right": (lambda a, b: np.dot(a, b), ((4, 5), (5,))),
+    "product of expressions": (lambda a, b: (a + 1) @ np.exp(b), ((2, 3), (3, 2))),
+    "softmax": (softmax, ((3, 7),)),
+    "attention": (attention, ((4, 8), (6, 8))),
+    "layernorm": (layer_norm, ((3, 8),)),
+    "einsum": (lambda a, b: np.einsum("bij,kj->bki", a, b), ((2, 3, 4), (5, 4))),
+    "sum of all": (lambda a: np.sum(a) * np.ones(1), ((3, 4, 2),)),
+    "sum over two axes": (lambda a: a.sum((0, 2)), ((3, 4, 2),)),
+    "min and max": (lambda a: np.min(a, 1) + np.max(a, axis=1), ((4, 5),)),
+    "reshape": (lambda a: (a + a).reshape(2, 6).T.reshape(-1), ((3, 4),)),
+    "reverse and step": (lambda a: a[::-1, 1::2] * a[:, :2], ((3, 4),)),
+    "permuted": (lambda a: a[np.array([2, 0, 1])], ((3, 4),)),
+    "padded": (lambda a: np.pad(a, ((1, 0), (0, 2)), constant_values=3.0), ((2, 3),)),
+    "triangles": (lambda a: np.tril(a) - np.triu(a, 1), ((4, 4),)),
+    "where": (lambda a, b: np.where((a > b) & ~(b < 0), a, np.minimum(b, 0.5)), ((9,), (9,))),
+    "flags as numbers": (lambda a, b: (a >= b).sum() + 0 * a, ((9,), (9,))),
+    "powers": (lambda a: a**3 + (a * a + 1) ** -0.5 + a**0, ((7,),)),
+    "functions": (
+        lambda a: np.tanh(a) + np.log(a * a + 1) + np.exp2(a) * np.abs(a) + np.square(a),
+        ((7,),),
+    ),
+    "clip": (lambda a: np.clip(a, -0.5, None), ((7,),)),
+    "known array": (lambda a: a * np.arange(12.0).reshape(3, 4) + np.arange(4), ((3, 4),)),
+    "an input itself": (lambda a, b: b, ((2,), (3,))),
+    "more than one block": (lambda a: a * 2, ((1500,),)),
+}
+
+
+def tensors(function: Callable[..., Any], shapes: tuple[Shape, ...]) -> list[Tensor]:
+    found = [Tensor("ab"[i], "f32", shape, "in") for i, shape in enumerate(shapes)]
+    out = function(*(np.ones(shape) for shape in shapes))
+    return [*found, Tensor("y", "f32", np.shape(out), "out")]
+
+
+@pytest.mark.parametrize(("function", "shapes"), FUNCTIONS.values(), ids=FUNCTIONS)
+def test_as_numpy_has_it(function: Callable[..., Any], shapes: tuple[Shape, ...]) -> None:
+    ptx, launch = specified(function, tensors(function, shapes))
+    rng = np.random.default_rng(1)
+    given = [rng.integers(-128, 128, shape) / 64 for shape in shapes]
+    used = {p.name for p in launch.params}
+    inputs = {name: value for name, value in zip("ab", given, strict=False) if name in used}
+    result = run(ptx, launch=launch, inputs=inputs)
+    assert not result.findings
+    np.testing.assert_allclose(result.outputs["y"], function(*given), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["softmax", "attention", "padded", "sum over two axes"])
+def test_the_kernels_are_safe(name: str) -> None:
+    function, shapes = FUNCTIONS[name]
+    ptx, launch = specified(function, tensors(function, shapes))
+    assert safe(ptx, launch=launch).verdict == "proved"
+
+
+def test_two_ways_to_say_it_are_proved_equal_and_a_slip_is_not() -> None:
+    shapes: tuple[Shape, ...] = ((4, 6),)
+
+    def other(a: Any) -> Any:
+        e = np.exp2((a - a.min(axis=1, keepdims=True)) * 1.4426950408889634)
+        return e / np.einsum("ij->i", e)[:, None]
+
+    one, launch = specified(softmax, tensors(softmax, shapes))
+    two, second = specified(other, tensors(softmax, shapes))
+    verdict = equivalent(one, two, launch=launch, subject_launch=second)
+    assert (verdict.verdict, verdict.method) == ("proved", "exact")
+    slip, third = specified(lambda a: softmax(a.T).T, tensors(softmax, shapes))
+    verdict = equivalent(one, slip, launch=launch, subject_launch=third)
+    assert (verdict.verdict, verdict.reason) == ("refuted", "value.mismatch")
+
+
+def test_strides_and_an_output_that_is_an_input() -> None:
+    a = Tensor("a", "f16", (3, 4), "in", strides=(8, 1))
+    c = Tensor("c", "f32", (4, 3), "inout")
+    ptx, launch = specified(lambda a, c: c[::-1] + a.T, [a, c])
+    first = np.arange(20.0)
+    before = np.arange(12.0).reshape(4, 3) / 8
+    found = run(ptx, launch=launch, inputs={"a": first, "c": before}).outputs["c"]
+    rows = np.stack([first[0:4], first[8:12], first[16:20]])
+    np.testing.assert_allclose(found, before[::-1] + rows.T)
+    assert safe(ptx, launch=launch).verdict == "proved"
+
+
+def test_arguments_by_name_or_in_order_and_several_outputs() -> None:
+    every = [Tensor("B", "f32", (2,), "in"), Tensor("A", "f32", (2,), "in")]
+    every += [Tensor(name, "f32", (2,), "out") for name in ("S", "D")]
+    inputs = {"A": np.array([5.0, 6.0]), "B": np.array([1.0, 2.0])}
+    for function in (
+        lambda A, B: (A + B, A - B),  # noqa: N803
+        lambda y, x: {"D": x - y, "S": x + y},
+    ):
+        ptx, launch = specified(function, every)
+        outputs = run(ptx, launch=launch, inputs=inputs).outputs
+        assert outputs["S"].tolist() == [6, 8]
+        assert outputs["D"].tolist() == [4, 4]
+
+
+def branches(a: Any) -> Any:
+    return a if a[0] > 0 else -a
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda a: np.sin(a), "np.sin is not known"),
+        (lambda a: np.cumsum(a), "np.cumsum is not known"),
+        (lambda a: a.astype(np.int32), "rounds"),
+        (branches, "value of an unknown element"),
+        (lambda a: a * float(a[0]), "value of an unknown element"),
+        (lambda a: np.asarray(a), "value of an unknown element"),
+        (lambda a: a & a, "np.bitwise_and is not known"),
+        (lambda a: a**a, "numbers as exponents"),
+        (lambda a: a + 16777217, "no place in 32 bits"),
+        (lambda a: a * 1e300, "no place in 32 bits"),
+        (lambda a: a + np.nan, "no place in 32 bits"),
+        (lambda a: a.sum(out=a), "out= is not known"),
+        (lambda a: a[:2], r"`y` has shape \[4\], and the function gives \[2\]"),
+        (lambda a: (a, a), "expected one array for each of y"),
+        (lambda a, b: a, "takes a, b; the kernel's inputs are a"),
+        (lambda a: a[7], "IndexError"),
+        (lambda a: a.nothing, "AttributeError"),
+    ],
+)
+def test_what_is_not_known_is_refused(function: Callable[..., Any], message: str) -> None:
+    every = [Tensor("a", "f32", (4,), "in"), Tensor("y", "f32", (4,), "out")]
+    with pytest.raises(UsageError, match=message):
+        specified(function, every)
+
+
+@pytest.mark.parametrize("value", [0.0, -0.5, 1e-5, 16777216.0, float("inf"), 0.1])
+def test_literals(value: float) -> None:
+    assert literal(value).startswith("0f")
+    assert len(literal(value)) == 10
