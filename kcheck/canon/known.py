@@ -92,7 +92,9 @@ def plus(a: Number, b: Number) -> Number | None:
 
 
 def root(value: Fraction) -> Number | None:
-    """The square root of a positive rational, if it is a rational times roots of the primes."""
+    """The square root of a rational >= 0, if it is a rational times roots of the primes."""
+    if not value:
+        return value
     up, down = value.numerator * value.denominator, value.denominator
     if up.bit_length() > MAX_BITS:
         return None
