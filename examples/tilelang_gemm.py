@@ -34,6 +34,11 @@ def gemm(m: int = 128, n: int = 128, k: int = 128, stages: int = 2):
     return gemm
 
 
+def product(A, B):
+    """What it is for."""
+    return A @ B
+
+
 if __name__ == "__main__":
     import kcheck
     import kcheck.tilelang  # teaches tilelang `validate`

@@ -24,6 +24,11 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 @commands.command()
 @click.argument("program", metavar="FILE.py[:FUNC]")
 @click.option("--target", metavar="ARCH", help="[default: the jit function's own, else sm_80]")
+@click.option(
+    "--reference",
+    metavar="FILE.ptx|FILE.py:NAME",
+    help="What the kernel must equal: a PTX file, a prim_func, or a function of arrays.",
+)
 @click.option("--ladder", is_flag=True, help="Show the rungs, and prove nothing.")
 @click.option("--every-rung", is_flag=True, help="Prove each rung equal to the one below it.")
 @click.option(
@@ -47,6 +52,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 def tilelang(
     program: str,
     target: str | None,
+    reference: str | None,
     ladder: bool,
     snapshots: Path | None,
     as_json: bool,
@@ -59,17 +65,18 @@ def tilelang(
       kcheck tilelang gemm.py
       kcheck tilelang gemm.py:make_gemm --target sm_80 --every-rung
       kcheck tilelang gemm.py --ladder --snapshots rungs
+      kcheck tilelang gemm.py:gemm --reference spec.py:product
 
     FUNC is a prim_func, a jit function, or a function that makes a prim_func; the last two are
     called without arguments. Without it: all prim_funcs and jit functions of the file.
     """
-    from kcheck.passes.tilelang.programs import programs
+    from kcheck.passes.tilelang.programs import named, programs
     from kcheck.passes.tilelang.request import cuda, request
     from kcheck.passes.tilelang.validate import Validation
     from kcheck.passes.validation import Validate
 
     path, _, name = program.partition(":")
-    chosen = Validate(**options)
+    chosen = Validate(reference=reference and named(reference), **options)
     shown = []
     for found in programs(Path(path), name or None):
         given = {key: value for key, value in found.options.items() if key != "target"}

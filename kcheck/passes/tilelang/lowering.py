@@ -59,7 +59,7 @@ def lower(
             opt_level=3, config={**configs, LINES: True}, instruments=instruments
         )
         with context, request.target:
-            made = package.lower(request.func, target=request.target)
+            made = package.lower(request.own, target=request.target)
     source, lines = _without_directives(made.kernel_source)
     return Lowered(source, lines, launch_of(request, made.device_mod), tuple(ran))
 

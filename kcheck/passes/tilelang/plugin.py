@@ -23,7 +23,7 @@ _lock = RLock()
 # (owner, name, what was there before)
 _replaced: list[tuple[Any, str, Any]] = []
 # prim_funcs that `par_compile` hands to threads, which inherit no context: id -> options
-_handed: dict[int, Validate] = {}
+_handed: dict[int, Validate | bool] = {}
 
 
 def enable() -> None:
@@ -68,8 +68,9 @@ def _compile(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def compile(*args: Any, validate: Validate | bool | None = None, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
-        chosen = asked(validate, _handed.get(id(given.get("func"))))
-        if chosen is None:
+        func = given.get("func")
+        chosen = asked(validate, _handed.get(id(func)))
+        if chosen is None or not hasattr(func, "buffer_map"):  # no prim_func: tilelang says so
             return original(*args, **kwargs)
         return validated(given, chosen, lambda: original(*args, **kwargs))
 
@@ -83,9 +84,7 @@ def _par_compile(original: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         chosen = asked(validate)
         every = list(funcs)
-        if chosen is None:
-            return original(every, *args, **kwargs)
-        mine = {id(func): chosen for func in every}
+        mine: dict[int, Validate | bool] = {id(func): chosen or False for func in every}
         _handed.update(mine)
         try:
             return original(every, *args, **kwargs)

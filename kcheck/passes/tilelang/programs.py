@@ -44,6 +44,20 @@ def programs(path: Path, only: str | None = None) -> list[Program]:
     return found
 
 
+def named(reference: str) -> Any:
+    """What `FILE.ptx` or `FILE.py:NAME` stands for: a path, or the object of that name. UsageError
+    where there is none.
+    """
+    path, _, name = reference.partition(":")
+    if not name:
+        return Path(reference)
+    module = load(Path(path))
+    if not hasattr(module, name):
+        raise UsageError(f"{path}: no `{name}` in it")
+    found = getattr(module, name)
+    return found.get_tir() if isinstance(found, _kinds()[1]) else found
+
+
 def load(path: Path) -> ModuleType:
     """Import a file; its folder can be imported from. UsageError where it fails."""
     tilelang()

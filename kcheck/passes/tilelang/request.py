@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from kcheck.passes.tilelang.installed import tilelang, tvm
@@ -35,6 +37,14 @@ class Request:
     outputs: tuple[int, ...]
     shapes: Mapping[str, int]
 
+    @cached_property
+    def own(self) -> Any:
+        """A copy of the prim_func to lower. Lowering renames variables in place, and tilelang may
+        be lowering the user's at the same time.
+        """
+        ir = tvm().ir
+        return ir.load_json(ir.save_json(self.func))
+
     @property
     def name(self) -> str:
         """The prim_func's name."""
@@ -62,11 +72,12 @@ def request(
 
     Unsupported for a target that is no CUDA architecture.
     """
+    tilelang()
     attributes = func.attrs or {}
     if "tilelang_out_idx" in attributes:
         out_idx = [int(i) for i in attributes["tilelang_out_idx"]]
     configs = dict(attributes.get("tilelang_pass_configs", {})) | dict(pass_configs or {})
-    plain = {str(getattr(key, "value", key)): value for key, value in configs.items()}
+    plain = _normalized(configs)
     flags = [
         *_flags(plain.get(FLAGS)),
         *(_flags(list(attributes.get("tilelang_compile_flags", ())))),
@@ -83,6 +94,15 @@ def request(
         tuple(sorted(i + count if i < 0 else i for i in outputs)),
         dict(shapes or {}),
     )
+
+
+def _normalized(configs: Mapping[Any, Any]) -> dict[str, Any]:
+    """Pass configs by their names, with the defaults that the environment gives."""
+    from tilelang.transform.pass_config import normalize_pass_configs
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # tilelang itself says so
+        return dict(normalize_pass_configs(dict(configs)))
 
 
 def _flags(given: Any) -> list[str]:

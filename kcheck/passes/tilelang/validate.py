@@ -41,6 +41,7 @@ class Validation:
 
     def start(self) -> None:
         """Lower and compile the reference and the last rung, beside what the caller does next."""
+        self.request.own  # noqa: B018 before anything else lowers the prim_func
         pool = ThreadPoolExecutor(1, "kcheck")
         self._ready = pool.submit(self._prepare)
         pool.shutdown(wait=False)

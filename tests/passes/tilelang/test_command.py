@@ -96,6 +96,18 @@ def test_snapshots_are_pairs_that_kcheck_proves(
     assert paths[0].with_suffix(".cu").exists()
 
 
+def test_against_a_function(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with file.open("a", encoding="utf-8") as more:
+        more.write("def right(X):\n    return X + 1\n\ndef wrong(X):\n    return X + 2\n")
+    code, out, _ = run(capsys, f"{file}:good", "--reference", f"{file}:right")
+    assert (code, out.splitlines()[0]) == (0, "proved good")
+    code, out, _ = run(capsys, f"{file}:good", "--reference", f"{file}:wrong")
+    assert code == 1
+    assert "add: none: value.mismatch: Y[" in out
+    code, _, err = run(capsys, file, "--reference", f"{file}:missing")
+    assert (code, "no `missing` in it" in err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("suffix", "text", "message"),
     [

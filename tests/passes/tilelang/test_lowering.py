@@ -43,6 +43,21 @@ def test_what_the_callee_allocates_is_never_an_input() -> None:
     assert tensors(kernels.split_k(), out_idx=[-1])["C"][0] == "out"
 
 
+def test_the_users_prim_func_is_left_alone() -> None:
+    """tilelang renames variables of what it lowers, and may do so in another thread."""
+    func = kernels.gemm(64, 64, 64)
+    before = func.script(show_meta=True)
+    wanted = asked(func)
+    first = lower(wanted, {})
+    assert func.script(show_meta=True) == before
+    assert lower(wanted, {}).source == first.source
+
+
+def test_defaults_of_the_environment_are_configs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILELANG_LAYOUT_COST_MODEL", "io-aware")
+    assert asked(kernels.add()).configs["tl.layout_cost_model"] == "io-aware"
+
+
 def test_symbolic_extents_need_shapes() -> None:
     func = kernels.scale_rows()
     with pytest.raises(Unsupported, match="depends on m: give shapes") as error:

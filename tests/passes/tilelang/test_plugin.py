@@ -77,7 +77,10 @@ def test_the_environment_asks_for_it(
     monkeypatch.setenv("KCHECK_VALIDATE", "1")
     enabled.compile(kernels.add(1004), **COMPILE)
     enabled.compile(kernels.add(1004), **COMPILE, validate=False)
+    assert len(enabled.par_compile([kernels.add(1004)], **COMPILE, validate=False)) == 1
     assert [word.split()[1] for word in verdicts] == ["proved"]
+    with pytest.raises(AssertionError, match="must be a PrimFunc"):
+        enabled.compile(7, **COMPILE)
 
 
 def test_lazy_and_eager_jit(enabled: Any, verdicts: list[str], tmp_path: Path) -> None:
