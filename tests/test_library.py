@@ -134,7 +134,7 @@ def test_every_function_has_a_meaning() -> None:
 
 UNPROVED = {
     # one slow path for both, which is no function of the library
-    "sin_and_cos": ("undecided", "unsupported.symbolic-int"),
+    "sin_and_cos": ("undecided", "unsupported.reinterpret"),
 }
 
 
