@@ -88,7 +88,10 @@ def congruent(m: Machine, x: Symbolic) -> Real[Any]:
     """An integer that the register is modulo its width."""
     if x.source is None:
         assert x.word is not None
-        x.source = Source(number(m.reals, x.word))
+        # what was widened with its sign is a small number with that
+        narrow = x.word.unfilled
+        signed = narrow.bits < x.word.bits
+        x.source = Source((signed_number if signed else number)(m.reals, narrow))
         x.step = math.gcd(x.word.ones, *(1 << p.at for p in x.word.pieces))
     return x.source.n
 

@@ -73,6 +73,18 @@ class Word(NamedTuple):
     pieces: tuple[Piece, ...]
     ones: int
 
+    @property
+    def unfilled(self) -> Word:
+        """The word without the bits at its top that repeat the one below them."""
+        bits, pieces = self.bits, list(self.pieces)
+        while len(pieces) > 1 and [p.end for p in pieces[-2:]] == [bits - 1, bits]:
+            below = pieces[-2].cut(bits - 2, bits - 1)
+            if not below.same_bits(pieces[-1]) or below.inverted != pieces[-1].inverted:
+                break
+            pieces.pop()
+            bits -= 1
+        return Word(bits, tuple(pieces), self.ones)
+
     def field(self, low: int, length: int, bits: int) -> Word:
         """Bits [low, low + length) at the bottom of a word of zeros, `bits` long."""
         high = min(low + length, self.bits)

@@ -220,6 +220,22 @@ def test_bytes_of_a_word_are_the_elements_of_a_tensor() -> None:
     )
 
 
+def test_a_byte_widened_with_its_sign_is_small() -> None:
+    """Differences of such bytes leave no type, whatever way they were widened."""
+    j = symbol("j", "s8", LANES)
+    params = (symbol("i", "s8", LANES), j, Z)
+    end = f"sub.s32 %r2, %r1, %r3; {FLOAT}"
+    short = f"ld.global.s8 %r1, [%i]; ld.global.s8 %r3, [%j]; {end}"
+    for widened in ("cvt.u32.u16 {r}, %h1; cvt.s32.s8 {r}, {r};",
+                    "cvt.u32.u16 {r}, %h1; shl.b32 {r}, {r}, 24; shr.s32 {r}, {r}, 24;",
+                    "cvt.u32.u16 {r}, %h1; bfe.s32 {r}, {r}, 0, 8;"):  # fmt: skip
+        long = "".join(
+            f"ld.global.u8 %h1, [%{name}];" + widened.format(r=r)
+            for name, r in (("i", "%r1"), ("j", "%r3"))
+        )
+        assert told(judged(short, long + end, params)) == ("proved", "exact")
+
+
 def test_halves_made_by_an_exponent() -> None:
     """0x6400 | n is the f16 of 1024 + n: what fast kernels take 4-bit weights apart with."""
     z = out("z", "f16", 64)
