@@ -10,6 +10,8 @@ import numpy as np
 from kcheck.launch import ANYTHING, FLOATS, Param, Promise, Tensor
 from kcheck.yaml_reader import Reader
 
+# integers below this are float64s
+EXACT = 2**53
 # keys of a tensor or a scalar; an integer scalar has `divisible` too
 PROMISES = ("range", "positive", "nonzero")
 
@@ -36,6 +38,8 @@ def _one(reader: Reader, key: str, dtype: str) -> Promise:
             raise reader.error(f"{len(ends)} numbers, {ends}", "[least, greatest]")
         if ends[0] == math.inf or ends[1] == -math.inf:
             raise reader.error(str(ends), "a range with a finite number")
+        if dtype not in FLOATS and any(EXACT <= abs(end) < math.inf for end in ends):
+            raise reader.error(str(ends), "ends below 2^53: they are kept as float64")
         return Promise(ends[0], ends[1])
     if key == "divisible":
         if dtype in FLOATS:

@@ -168,6 +168,11 @@ BAD = [
     ("role: in}", "role: in, divisible: 2}", ":6: params[0].divisible: found an unknown key"),
     ("init: zero", "nonzero: true", ":7: params[1].nonzero: found role out"),
     ("value: 42", "value: 42, divisible: 4", ":8: params[2].divisible: found 42 among the known"),
+    (
+        "value: 42",
+        "value: symbolic, range: [0, 9007199254740993]",
+        ":8: params[2].range: found [0.0, 9007199254740992.0]; expected ends below 2^53",
+    ),
     ("value: 42", "value: 42, divisible: 0", ":8: params[2].divisible: found `0`"),
     ("1e-06", "1e-06, range: [1, 2]", ":9: params[3].range: found 1e-06 among the known values"),
     ("1e-06", "1e-06, divisible: 2", ":9: params[3].divisible: found dtype f32"),

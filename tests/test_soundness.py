@@ -228,3 +228,29 @@ def test_the_claim_is_made_of_the_run_that_is_the_proof(monkeypatch: pytest.Monk
     assert verdict.verdict == "proved"
     assert trials[0] == check.TRIALS
     assert trials[-1] == verdict.statistics["trials"] > check.TRIALS
+
+
+def test_what_is_not_zero_leaves_all_its_factors_open() -> None:
+    """p [v = 0] is not 0 where p is 1 and v is not 0: p stays what it is (six indicators)."""
+    params = (*(symbol(name, "f32", 32) for name in "xywv"), out("z", "f32", 32))
+    load = "".join(f"ld.global.f32 %f{i + 1}, [%{name}];" for i, name in enumerate("xywv"))
+    lines = [load]
+    for i, bits in enumerate(("3EBD70A4", "3FB47AE1", "403147AE", "404851EC", "4092E148")):
+        lines.append(f"setp.gt.f32 %p1, %f2, 0f{bits}; selp.f32 %f{10 + i}, 1.0, 0.0, %p1;")
+    lines.append("setp.gt.f32 %p1, %f3, 0f40A9999A; selp.f32 %f6, 1.0, 0.0, %p1;")
+    lines += [f"add.f32 %f10, %f10, %f{i};" for i in (11, 12, 13, 14)]
+    lines.append("sub.f32 %f21, %f1, %f10; add.f32 %f22, %f21, 5.0; sub.f32 %f23, %f4, 5.0;")
+    lines.append("fma.rn.f32 %f22, %f6, %f23, %f22; setp.eq.f32 %p1, %f22, 0.0;")
+    lines.append("setp.eq.f32 %p2, %f21, 0.0; selp.f32 %f30, 0.0, 1.0, %p1;")
+    lines.append("selp.f32 %f31, 1.0, 0.0, %p2; mul.f32 %f32, %f30, %f31; mul.f32 %f32, %f32, %f6;")
+    lines += [
+        f"setp.{cmp}.f32 %p3, %f{of}, 0f{bits}; selp.f32 %f33, 1.0, 0.0, %p3;"
+        "mul.f32 %f32, %f32, %f33;"
+        for cmp, of, bits in (("gt", 4, "4111C28F"), ("gt", 2, "40F8A3D7"), ("lt", 2, "40F8F5C3"))
+    ]
+    one = "".join(lines) + "st.global.f32 [%z], %f32;"
+    for zero, number in (("1.0", "3F800000"), ("0.0", "00000000"), ("5.0", "40A00000")):
+        one = one.replace(zero, f"0f{number}")
+    nothing = load + "mov.f32 %f32, 0f00000000; st.global.f32 [%z], %f32;"
+    texts = (entry(body, params) for body in (one, nothing))
+    assert equivalent(*texts, launch=launch_of(params), seed=1).verdict != "proved"

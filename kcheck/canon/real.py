@@ -156,6 +156,19 @@ class Reals(Generic[V]):
         integral = cast(Any, self.value(a)).integral
         return (low >= -most) & (high <= most) & (False if integral is None else integral)
 
+    @property
+    def ranged(self) -> bool:
+        """The domain knows of ranges."""
+        return isinstance(self.domain, RangedDomain)
+
+    def large_integers(self, a: Real[V], limit: int) -> Bool:
+        """The lanes that are known to be integers of magnitude `limit` or more, of one sign."""
+        if a.kind == CONST or not self.ranged:
+            return np.zeros(1, bool)
+        low, high = self.ends(a)
+        integral = cast(Any, self.value(a)).integral
+        return ((low >= limit) | (high <= -limit)) & (False if integral is None else integral)
+
     def image(self, c: Ids) -> V:
         """The domain's value of constants; specials and symbolic lanes give 0."""
         used, index = np.unique(c, return_inverse=True)

@@ -226,6 +226,7 @@ def refusal(decoder: Decoder, instr: Instr) -> Unsupported | None:
     name = found.form.name if found else ""
     if name in ("bra", "brx.idx", *_EXITS):
         return None
+    decoder.at = next(at for at, other in enumerate(decoder.kernel.code) if other is instr)
     try:
         if name in _BARRIERS:
             _arrival(decoder, instr, name, 0)

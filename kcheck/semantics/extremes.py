@@ -169,7 +169,7 @@ def extreme(
     value, fmt = written_lanes(reals, x, place.mask, len(cell)), x.fmt
     choose = reals.maximum if largest else reals.minimum
     cells, value = _folded(reals, choose, cell, value)
-    old = _held(m, place, cells, size, fmt)
+    old = _held(m, place, cells, size, fmt, zeros=not above)
     if above and not (reals.compare("ge", False, old, reals.uniform(ZERO))[0] == 1).all():
         raise Unsupported("reinterpret", "a maximum of bits that may be those of negative floats")
     new = choose(old, value)
@@ -177,7 +177,10 @@ def extreme(
     memory.save(cells, size, [new], None)
 
 
-def _held(m: Machine, place: Place, cells: Array, size: int, fmt: str) -> Real[Any]:
+def _held(m: Machine, place: Place, cells: Array, size: int, fmt: str, *, zeros: bool) -> Real[Any]:
+    """What cells hold, as numbers; `zeros`: -0.0, the least of all signed integers, is 0."""
+    if not zeros and place.region.memory.holds(cells, size, 1 << 8 * size - 1):
+        raise Unsupported("reinterpret", "an atomic maximum of bits where the cell holds -0.0")
     old = place.region.memory.numbers(cells, size, fmt)
     ids = m.reals.ids(old)
     if (_no_number(ids) & (ids != UNDEF)).any():
@@ -198,7 +201,7 @@ def _largest_bits(m: Machine, place: Place, x: Real[Any], size: int, signed: boo
     value = written_lanes(reals, x, place.mask, len(cell))
     cells, most = _folded(reals, reals.maximum, cell, value)
     _, least = _folded(reals, reals.minimum, cell, value)
-    old = _held(m, place, cells, size, x.fmt)
+    old = _held(m, place, cells, size, x.fmt, zeros=False)
     most, least = reals.maximum(old, most), reals.minimum(old, least)
     known, p = reals.compare("ge", False, most if signed else least, reals.uniform(ZERO))
     new = reals.where(known == 1, most, least)
@@ -293,8 +296,10 @@ def on_bits(d: Decoder, instr: Instr, slots: Slots) -> Callable[[Machine], bool]
     largest, negative = HALVES[op, t[0]]
     width = int(t[1:]) // 8
     half = Half(d.at, largest, negative, width)
-    target, plain = target_of(d, half), target_of(d, replace(half, largest=op == "max"))
     code, fmt = atomic_code(op, t, slots["scope"]), FORMATS[width]
+    target = target_of(d, half)
+    # of this sign only, so it commutes with its like only
+    plain = replace(target_of(d, replace(half, largest=op == "max")), code=code)
 
     def run(m: Machine) -> bool:
         x = m.regs[target.operand]

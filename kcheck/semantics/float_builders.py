@@ -33,17 +33,18 @@ Function = Callable[..., R]
 
 
 def check_magic(m: Machine, fmt: str, x: R, y: R, total: R) -> None:
-    """Refuse a sum (or difference) of symbolic data and a large constant.
+    """Refuse a sum (or difference) of symbolic data and a large constant, or one of some integers.
 
     A sum of integers that the format holds as well as their sum is exact.
     """
-    if (x.kind == SYM and y.kind == SYM) or (x.kind == CONST and y.kind == CONST):
+    if x.kind == y.kind and (x.kind == CONST or (x.kind == SYM and not m.reals.ranged)):
         return
     limit = MAGIC.get(fmt)
     if limit is None:
         return
     for known, data in ((x, y), (y, x)):
-        lanes = m.reals.large(known, limit) & m.symbolic_lanes(data)
+        large = m.reals.large(known, limit) | m.reals.large_integers(known, limit)
+        lanes = large & m.symbolic_lanes(data)
         if lanes.any() and fmt in FRACTION:
             most = 2 << FRACTION[fmt]
             exact = [m.reals.integers_within(v, most) for v in (known, data, total)]
@@ -57,20 +58,20 @@ def check_magic(m: Machine, fmt: str, x: R, y: R, total: R) -> None:
 
 def _add(m: Machine, fmt: str, x: R, y: R) -> R:
     total = m.reals.add(x, y)
-    if x.kind != SYM or y.kind != SYM:
+    if x.kind != SYM or y.kind != SYM or m.reals.ranged:
         check_magic(m, fmt, x, y, total)
     return total
 
 
 def _sub(m: Machine, fmt: str, x: R, y: R) -> R:
     total = m.reals.sub(x, y)
-    if x.kind != SYM or y.kind != SYM:
+    if x.kind != SYM or y.kind != SYM or m.reals.ranged:
         check_magic(m, fmt, x, y, total)
     return total
 
 
 def _fma(m: Machine, fmt: str, x: R, y: R, z: R) -> R:
-    if x.kind != SYM or y.kind != SYM or z.kind != SYM:
+    if x.kind != SYM or y.kind != SYM or z.kind != SYM or m.reals.ranged:
         product = m.reals.mul(x, y)
         total = m.reals.add(product, z)
         check_magic(m, fmt, product, z, total)

@@ -359,6 +359,13 @@ class Memory:
             self.regions[start : start + cells] = self.regions[start]
         self.meta[start : start + cells] = code(BITS, self.granule)
 
+    def holds(self, cell: Cells, size: int, bits: int) -> bool:
+        """Is one of these units known to hold these bits?"""
+        self._planes()
+        _, kind, width, _ = self._unit(cell)
+        known = (kind == BITS) & (width == size)
+        return bool((known & (self._bits()[cell] == np.uint64(bits))).any())
+
     def numbers(self, cell: Cells, size: int, fmt: str) -> Real[Any]:
         """What cells hold, as reals of a format; raises Unsupported."""
         held = self.load_bytes(cell, 0, size, None)

@@ -203,8 +203,8 @@ def _constants(dsts: list[int], values: list[Any]) -> Step:
 
 
 def store_source(d: Decoder, op: Operand, t: str) -> int:
-    """The slot of a stored value: a register, or a literal's bits."""
-    if isinstance(op, Flt) and t in FMT_BYTES:
+    """The slot of a stored value: a register, or a literal (of a zero its bits, for its sign)."""
+    if isinstance(op, Flt) and t in FMT_BYTES and op.bits << 1 & (1 << op.width) - 1:
         return d.real(op, t)
     return d.integer(op, type_size(t))
 

@@ -56,6 +56,10 @@ def as_symbolic(m: Machine, x: Any, size: int) -> Symbolic | None:
         x = Symbolic(int(x.fmt[1:]) // 8, Source(x), u=u)
     if type(x) is not Symbolic or x.base is not None or x.size < size:
         return None
+    if x.size == size and x.word is not None and not x.word.pieces:
+        # bits that are all known are a number, whatever it was made of
+        signed = x.word.ones - (x.word.ones >> 8 * size - 1 << 8 * size)
+        return Symbolic(size, Source(m.reals.constant(signed)), word=x.word, u=x.u)
     if x.size == size:
         return x
     word = None if x.word is None else x.word.field(0, 8 * size, 8 * size)

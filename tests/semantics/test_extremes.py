@@ -299,3 +299,53 @@ def test_an_undefined_cell() -> None:
     verdict = safe(edited("less"), launch=replace(launch("less"), params=params), seed=1)
     assert verdict.verdict == "refuted"
     assert (verdict.reason or "").startswith("undefined.")
+
+
+SHARED = """.visible .entry shared(.param .u64 p_A, .param .u64 p_O)
+{
+.reg .b64 A, O; .reg .b32 i, v, s; .reg .f32 f;
+.shared .align 4 .b8 cells[256];
+ld.param.u64 A, [p_A]; ld.param.u64 O, [p_O];
+mov.u32 i, %tid.x; mad.wide.u32 A, i, 4, A; mad.wide.u32 O, i, 4, O;
+mov.u32 s, cells; mad.lo.u32 s, i, 4, s;
+ld.global.b32 v, [A]; START
+atom.shared.OP v, [s], v;
+ld.shared.f32 f, [s]; st.global.f32 [O], f;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "start", ["st.shared.b32 [s], 0x80000000;", "st.shared.f32 [s], 0f80000000;"]
+)
+@pytest.mark.parametrize("op", ["max.s32", "max.u32"])
+def test_the_bits_of_minus_zero_are_no_zero(start: str, op: str) -> None:
+    """The least signed integer, which a maximum may well start from, is not 0."""
+    text = HEAD + SHARED.replace("START", start).replace("OP", op)
+    values = Tensor("A", "f32", (THREADS,), "in"), Tensor("O", "f32", (THREADS,), "out")
+    verdict = safe(text, launch=Launch("shared", (1, 1, 1), (THREADS, 1, 1), values), seed=1)
+    assert (verdict.verdict, verdict.reason) == ("undecided", "unsupported.reinterpret")
+    assert "-0.0" in verdict.findings[0].message
+    # the slow evaluator knows what the bits are
+    numbers = [Fraction(n) for n in (-2, 3)]
+    places = Tensor("A", "f32", (2,), "in"), Tensor("O", "f32", (2,), "out")
+    machine = SlowMachine(
+        lower(parse(text)), Launch("shared", (1, 1, 1), (2, 1, 1), places), {"A": numbers}, Exact
+    )
+    expected = {"max.s32": [-2, 3], "max.u32": [-2, 0]}[op]
+    assert [plain(x) for x in machine.run().outputs["O"]] == expected
+
+
+def test_a_minimum_of_bits_commutes_with_its_like_only() -> None:
+    """From 5, min.u32 of 2 and then max.u32 of -3 is -3; the other way round it is 2."""
+    body = "st.shared.f32 [s], 0f42C80000;"
+    text = HEAD + SHARED.replace("START", body).replace("mad.lo.u32 s, i, 4, s;", "").replace(
+        "atom.shared.OP v, [s], v;",
+        "bar.sync 0; cvt.rn.f32.u32 f, i; add.f32 f, f, 0f3F800000; mov.b32 v, f;"
+        "red.shared.min.u32 [s], v; xor.b32 v, v, 0x80000000; red.shared.max.u32 [s], v;"
+        "bar.sync 0;",
+    )
+    values = Tensor("A", "f32", (THREADS,), "in"), Tensor("O", "f32", (THREADS,), "out")
+    verdict = safe(text, launch=Launch("shared", (1, 1, 1), (THREADS, 1, 1), values), seed=1)
+    assert (verdict.verdict, verdict.reason) == ("refuted", "race.unordered")

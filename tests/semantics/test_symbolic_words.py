@@ -321,6 +321,35 @@ def test_bytes_beside_others_in_memory() -> None:
                        (WORDS, z))) == ("proved", "exact")  # fmt: skip
 
 
+def test_bits_that_are_all_known_are_a_number() -> None:
+    """((y & ~3) | 1) << 30 is 2^30, whatever y is: so is what it is multiplied with."""
+    x, y = symbol("x", "u8", LANES), Tensor("y", "u32", (LANES,), "in", promise=Promise(0, 1000))
+    known = "ld.global.u8 %r1, [%x]; ld.global.u32 %r2, [%y]; and.b32 %r3, %r2, 0xFFFFFFFC;"
+    known += "or.b32 %r3, %r3, 1; shl.b32 %r4, %r3, 30; mul.lo.u32 %r5, %r1, %r4;"
+    known += "cvt.rn.f32.u32 %f1, %r5;" + STORE
+    plain_way = "ld.global.u8 %r1, [%x]; shl.b32 %r5, %r1, 30; cvt.rn.f32.u32 %f1, %r5;" + STORE
+    assert told(judged(plain_way, known, (x, y, Z))) == ("proved", "exact")
+    wrong = known.replace("or.b32 %r3, %r3, 1", "or.b32 %r3, %r3, 3")
+    assert judged(plain_way, wrong, (x, y, Z)).verdict == "refuted"
+
+
+LARGE = {
+    "bits": f"{LOAD} and.b32 %r2, %r1, 1; or.b32 %r2, %r2, 0x4B400000; mov.b32 %f2, %r2;",
+    "a number": f"{LOAD} and.b32 %r2, %r1, 1; add.u32 %r2, %r2, 12582912; cvt.rn.f32.u32 %f2, %r2;",
+    "a choice": f"{LOAD} and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0;"
+    "selp.f32 %f2, 0f4B400000, 0f4B400002, %p1;",
+}
+
+
+@pytest.mark.parametrize("way", LARGE)
+def test_large_integers_round_what_they_are_added_to(way: str) -> None:
+    params = (WORDS, symbol("x", "f32", LANES), Z)
+    text = LARGE[way] + "ld.global.f32 %f1, [%x]; add.f32 %f1, %f1, %f2; sub.f32 %f1, %f1, %f2;"
+    verdict = judged(f"ld.global.f32 %f1, [%x]; {STORE}", text + STORE, params)
+    assert told(verdict) == ("undecided", "unsupported.magic-rounding")
+    assert verdict.findings[0].locations[0].text.startswith("add.f32")
+
+
 @pytest.mark.parametrize("row", NAMED)
 def test_other_functions_are_known_by_name(row: str) -> None:
     z = out("z", "u32", LANES)

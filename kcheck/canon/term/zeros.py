@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kcheck.canon.term.algebra import INDICATORS, opposite
 from kcheck.canon.term.dag import BudgetSpent
-from kcheck.canon.term.monomials import ATOMS, Powers, Term
+from kcheck.canon.term.monomials import ATOMS, SHIFT, Powers, Term
 from kcheck.canon.term.rationals import ONE
 
 if TYPE_CHECKING:
@@ -72,9 +72,9 @@ def _cases(f: Functions, poly: int, unequal: tuple[int, ...]) -> Iterator[int]:
         again = f.zero(other)
         if again == a.one:
             return  # one of them is 0 after all
-        term = a.single(again)
-        if term is not None:
-            poly = a.restricted(poly, a.monomials.powers(term[1])[0][0], False)
+        powers = a.monomials.powers(a.terms(again)[0][1]) if a.size(again) == 1 else ()
+        if len(powers) == 1 and again == a.poly([(ONE, powers[0][0] << SHIFT, 0)]):
+            poly = a.restricted(poly, powers[0][0], False)
     yield from _cases(f, poly, unequal)
 
 

@@ -86,6 +86,9 @@ def _float_bits(op: str, kind: str, old: Unit, new: Unit) -> Unit:
     number = new.number if isinstance(new, Real) else None
     if number is None or not isinstance(old, (Real, int, Undef)):
         raise Unsupported("reinterpret")
+    if old == 1 << kind_bits(kind) - 1:  # -0.0: the least signed integer, of the largest unsigned
+        larger = kind[0] == "s" or _is_negative(number)
+        return Real(fmt, number) if (op == "max") == larger else old
     before = as_real(old, fmt, type(number))
     if isinstance(before, Undef):
         return UNDEF
