@@ -298,6 +298,8 @@ def on_bits(d: Decoder, instr: Instr, slots: Slots) -> Callable[[Machine], bool]
     half = Half(d.at, largest, negative, width)
     code, fmt = atomic_code(op, t, slots["scope"]), FORMATS[width]
     target = target_of(d, half)
+    if not (d.pairs.branches or d.pairs.runs or d.machine.plan.cas):
+        target = replace(target, code=code)  # nothing else here is a maximum of floats
     # of this sign only, so it commutes with its like only
     plain = replace(target_of(d, replace(half, largest=op == "max")), code=code)
 

@@ -349,3 +349,17 @@ def test_a_minimum_of_bits_commutes_with_its_like_only() -> None:
     values = Tensor("A", "f32", (THREADS,), "in"), Tensor("O", "f32", (THREADS,), "out")
     verdict = safe(text, launch=Launch("shared", (1, 1, 1), (THREADS, 1, 1), values), seed=1)
     assert (verdict.verdict, verdict.reason) == ("refuted", "race.unordered")
+
+
+def test_maxima_of_bits_commute_whatever_is_known_of_their_signs() -> None:
+    """One of a number >= 0 and one of any sign, on one cell."""
+    text = HEAD + SHARED.replace("START", "st.shared.f32 [s], 0f42C80000; bar.sync 0;").replace(
+        "mad.lo.u32 s, i, 4, s;", ""
+    ).replace(
+        "atom.shared.OP v, [s], v;",
+        "red.shared.max.s32 [s], v; and.b32 v, v, 0x7FFFFFFF; red.shared.max.s32 [s], v;"
+        "bar.sync 0;",
+    )
+    values = Tensor("A", "f32", (THREADS,), "in"), Tensor("O", "f32", (THREADS,), "out")
+    verdict = safe(text, launch=Launch("shared", (1, 1, 1), (THREADS, 1, 1), values), seed=1)
+    assert (verdict.verdict, verdict.reason) == ("proved", None)
