@@ -93,6 +93,7 @@ def answer(question: Question, decide: Callable[[Question], Verdict] | None = No
         verdict = with_seen(question, refused(error), confirm=True)
     except Unsupported as error:
         verdict = undecided(f"unsupported.{error.form}", f"an output: {error.message}")
+        verdict = with_seen(question, verdict, confirm=True)
     except BudgetError as error:
         verdict = with_seen(question, cut_short(question, error.what, str(error)), confirm=True)
     except LimitReached as error:
@@ -105,6 +106,7 @@ def answer(question: Question, decide: Callable[[Question], Verdict] | None = No
         verdict = with_seen(question, verdict, confirm=True)
     except Collision as error:
         verdict = undecided("budget.seeds", f"{error}")
+        verdict = with_seen(question, verdict, confirm=True)
     verdict = advised(verdict, question)
     return replace(
         verdict,

@@ -7,12 +7,12 @@ far as the budget reaches, two schedules then have to bring about both orders of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 from kcheck.canon.families import draws
-from kcheck.confirm import TRIES
+from kcheck.confirm import MANY_TRIES, TRIES
 from kcheck.limits import LimitReached
 from kcheck.preconditions import kept
 from kcheck.semantics.race_reports import Race
@@ -66,18 +66,42 @@ class RaceRuns:
     def confirm(self, race: Race) -> Confirmed:
         """Does the slow evaluator see it too? LimitReached if a limit is passed before."""
         ctas = together(self.side, sorted({race.first_who[1], race.second_who[1]}))
+        found = self._find(race, ctas)
+        if found.seen is not None and found.seen.equal:
+            equal = self._always_equal(race, found.seen, ctas)
+            return replace(found, seen=replace(found.seen, equal=equal))
+        return found
+
+    def _find(self, race: Race, ctas: list[int]) -> Confirmed:
         for run in self._known(race, ctas):
             found = self._judge(race, run)
-            if found is not None:
+            # a run of other CTAs may know the two instructions from another kind of race only
+            if found is not None and (
+                found.seen is None or _kind(found.seen.reason) == _kind(race.reason)
+            ):
                 return found
         answer: bool | None = None
-        for run in self._of(ctas):
+        for run in self._of(ctas, MANY_TRIES if race.conditional else TRIES):
             found = self._judge(race, run)
             if found is not None:
                 return found
             if run.ended:
                 answer = False
-        return Confirmed(answer)
+        # that a predicate held on none of the inputs that were tried contradicts nothing
+        return Confirmed(None if race.conditional else answer)
+
+    def _always_equal(self, race: Race, seen: SlowRace, ctas: list[int]) -> bool:
+        """Do both store equal values on each of a few inputs, not just on one?"""
+        if not unknown_inputs(self.side):
+            return True
+        try:
+            for run in self._of(ctas, TRIES):
+                again = [r for r in self._matching(race, run) if r.reason == seen.reason]
+                if not again or not all(r.equal for r in again):
+                    return False
+        except (LimitReached, MemoryError):  # the next race will say so: this one is confirmed
+            return False
+        return True
 
     def _known(self, race: Race, ctas: list[int]) -> Iterator[_Run]:
         for runs in self._made.values():
@@ -85,10 +109,10 @@ class RaceRuns:
                 if race.reason in OF_GRID or set(ctas) <= set(run.ctas):
                     yield run
 
-    def _of(self, ctas: list[int]) -> Iterator[_Run]:
+    def _of(self, ctas: list[int], tries: int) -> Iterator[_Run]:
         """The runs of these CTAs on a few inputs, made as they are asked for."""
         made = self._made.setdefault(tuple(ctas), [])
-        inputs = islice(draws(unknown_inputs(self.side), self.seed), TRIES)
+        inputs = islice(draws(unknown_inputs(self.side), self.seed), tries)
         for i, (_, given) in enumerate(inputs):
             if i < len(made):
                 yield made[i]
@@ -124,7 +148,7 @@ class RaceRuns:
     def _enough(self, ctas: list[int]) -> Callable[[Monitor], bool]:
         """Are all races seen that these CTAs can show?"""
         left = {
-            self._pair(race)
+            (self._pair(race), _kind(race.reason))
             for race in self.races
             if {race.first_who[1], race.second_who[1]} <= set(ctas)
         }
@@ -132,10 +156,12 @@ class RaceRuns:
         def enough(monitor: Monitor) -> bool:
             if monitor.races:
                 last = next(reversed(monitor.races.values()))
-                left.difference_update((_pair_of(last), last.buffer))
+                pairs = _pair_of(last), last.buffer
+                left.difference_update((pair, _kind(last.reason)) for pair in pairs)
             if self.strict:
                 code = self.side.kernel.code
-                left.difference_update(frozenset({code[at].span.start}) for at in monitor.same)
+                same = [frozenset({code[at].span.start}) for at in monitor.same]
+                left.difference_update((pair, "") for pair in same)
             return not left
 
         return enough
@@ -149,14 +175,17 @@ class RaceRuns:
 
     def _judge(self, race: Race, run: _Run) -> Confirmed | None:
         """The race among those that a run saw, or None."""
-        pair = self._pair(race)
-        pairs = [r for r in run.races if pair in (_pair_of(r), r.buffer)]
+        pairs = self._matching(race, run)
         found = next((r for r in pairs if r.reason == race.reason), pairs[0] if pairs else None)
         if found is not None:
             return Confirmed(True, found, self._by(found, run))
         if self.strict and race.first == race.second and race.first in run.same:
             return Confirmed(True, None, DEFINITION)
         return None
+
+    def _matching(self, race: Race, run: _Run) -> list[SlowRace]:
+        pair = self._pair(race)
+        return [r for r in run.races if pair in (_pair_of(r), r.buffer)]
 
     def _by(self, race: SlowRace, run: _Run) -> str:
         """What confirms a race that the definition confirms."""
@@ -179,6 +208,11 @@ class RaceRuns:
     def _spend(self, machines: list[SlowMachine]) -> None:
         while machines:
             self.left = max(self.left - machines.pop().steps_taken, 0)
+
+
+def _kind(reason: str) -> str:
+    """Of the grid, by name, or within one CTA: "" (there both evaluators may differ in names)."""
+    return reason if reason in OF_GRID else ""
 
 
 def _pair_of(race: SlowRace) -> Pair:

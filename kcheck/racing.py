@@ -62,16 +62,20 @@ def race_finding(side: Subject, name: str, race: Race, confirmed: Confirmed) -> 
 
 
 def _example(side: Subject, race: Race, seen: SlowRace) -> Race:
-    """The threads in which the slow evaluator saw it, and what barriers they had passed."""
+    """The threads in which the slow evaluator saw it, and what barriers they had passed.
+
+    Its reason goes with them: what it saw may be another race of the two instructions.
+    """
     at = {id(instr): i for i, instr in enumerate(side.kernel.code)}
     two = (seen.first, seen.second)
     first, second = (at[id(one.instr)] for one in two)
     launch = side.launch
     who = [(linear(one.thread, launch.block), flat(one.cta, launch)) for one in two]
     synced = [-1 if one.last is None else at[id(one.last)] for one in two]
+    count = race.count if seen.reason == race.reason else seen.count
     return replace(
-        race, first=first, second=second, first_who=who[0], second_who=who[1],
-        offset=seen.byte, synced=(synced[0], synced[1]),
+        race, reason=seen.reason, count=count, first=first, second=second,
+        first_who=who[0], second_who=who[1], offset=seen.byte, synced=(synced[0], synced[1]),
     )  # fmt: skip
 
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from kcheck import limits
+from kcheck import field_runs, limits
+from kcheck.canon.domain import Collision
 from kcheck.check import equivalent, safe
+from kcheck.launch import Tensor
 from kcheck.limits import LimitReached
 from kcheck.race_runs import RaceRuns
 from kcheck.report.text import finding_lines, verdict_text
@@ -185,3 +187,113 @@ def test_runs_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(verdict.findings) > 2
     assert all(f.confirmed == "schedules" for f in verdict.findings)
     assert len(made) == 1
+
+
+# an output of integers that only the domain knows: it cannot be read
+UNREADABLE = [symbol("i", "s32", 64), out("z", "f32", 64)]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason", "place"),
+    [
+        ("st.shared.f32 [s], %f9; st.global.b32 [%z], %r5;", "race.write-write", "st.shared"),
+        ("st.global.b32 [%z], %r5; st.global.b32 [%z+4], %r5;", "bounds.global", "[%z+4]"),
+    ],
+)
+def test_an_output_that_cannot_be_read_hides_nothing(body: str, reason: str, place: str) -> None:
+    text = entry(
+        f"{SHARED} cvt.rn.f32.u32 %f9, %tid.x;\nld.global.u32 %r5, [%i];\n"
+        + body.replace("; ", ";\n"),
+        UNREADABLE,
+    )
+    verdict = safe(text, launch=launch_of(UNREADABLE, block=64), seed=1)
+    assert (verdict.verdict, verdict.reason) == ("refuted", reason)
+    assert verdict.findings[-1].reason == "unsupported.reinterpret"
+    found = verdict.findings[0].locations[0]
+    assert place in found.text
+    assert found.text in text.splitlines()[found.line - 1]
+
+
+def test_a_race_before_the_last_seed_refutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    execute = field_runs._execute
+
+    def cut(*arguments: Any) -> None:
+        execute(*arguments)
+        raise Collision("a prime divides a constant")
+
+    monkeypatch.setattr(field_runs, "_execute", cut)
+    assert checked("").reason == "budget.seeds"
+    verdict = checked(RACE)
+    assert (verdict.verdict, verdict.reason) == ("refuted", "race.write-write")
+    assert reasons(verdict) == [("race.write-write", "schedules"), ("budget.seeds", "")]
+    assert "st.shared.f32" in verdict.findings[0].locations[0].text
+
+
+MANY = [symbol("x", "f32", 4096), out("z", "f32", 4100)]
+SUMS = [symbol("x", "f32", 4096), Tensor("a", "f32", (4,), "inout")]
+
+
+def test_the_example_of_a_race_of_the_grid_is_one() -> None:
+    """The two instructions race within a CTA, too."""
+    body = (
+        "ld.global.f32 %f1, [%x];\nred.global.add.f32 [%pa], %f1;\n"
+        "setp.eq.u32 %p1, %gid, 4000;\n@%p1 st.global.f32 [%pa], %f1;"
+    )
+    verdict = safe(entry(body, SUMS), launch=launch_of(SUMS, 64, 64), seed=1)
+    assert verdict.verdict == "refuted"
+    assert "race.global" in {f.reason for f in verdict.findings}
+    for finding in verdict.findings:
+        first, second = finding.locations
+        assert (finding.reason == "race.global") == (first.cta != second.cta)
+        assert {first.text.split()[0], second.text.split()[0]} == {"red.global.add.f32", "@%p1"}
+
+
+def test_another_race_of_the_two_instructions_has_its_own_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the second evaluator saw is told as what it was."""
+    add = Monitor._add
+
+    def renamed(monitor: Monitor, reason: str, *more: Any) -> None:
+        add(monitor, "race.read-write" if reason == "race.global" else reason, *more)
+
+    monkeypatch.setattr(Monitor, "_add", renamed)
+    params = [out("z", "u32", 64)]
+    text = entry("st.global.u32 [%pz], %gid;", params)
+    (finding,) = safe(text, launch=launch_of(params, 2, 1), seed=1).findings
+    assert finding.reason == "race.read-write"
+    assert "no barrier between" in finding.message
+
+
+def test_values_that_are_equal_by_the_first_input_only_are_not_said_to_be_equal() -> None:
+    body = "ld.global.f32 %f1, [%x]; st.global.f32 [%z], %f1; st.global.f32 [%z+4], %f1;"
+    verdict = safe(entry(body, MANY), launch=launch_of(MANY, 64, 64), seed=1)
+    assert [(f.reason, f.confirmed) for f in verdict.findings] == [
+        ("race.write-write", "schedules"),
+        ("race.global", "schedules"),
+    ]
+    assert not any("same value" in f.message for f in verdict.findings)
+
+
+def guarded(bound: str) -> Verdict:
+    """Where a predicate on an input holds, a thread stores to a cell that another stored to."""
+    body = (
+        "mov.b32 %r1, s; shl.b32 %r2, %tid.x, 2; add.u32 %r2, %r2, %r1; st.shared.f32 [%r2], %f1;"
+        f"xor.b32 %r2, %r2, 128;\nsetp.{bound}; @%p1 st.shared.f32 [%r2], %f1;\n"
+    )
+    return checked(body)
+
+
+def test_a_race_under_a_predicate_that_held_on_no_input_is_open() -> None:
+    verdict = guarded("eq.f32 %p1, %f1, 0f42F6E979")  # 123.456
+    assert (verdict.verdict, verdict.reason) == ("undecided", "unconfirmed.race.write-write")
+    assert "makes the guards" in verdict.next_steps[0]
+    (finding,) = verdict.findings
+    assert finding.confirmed == "no"
+    assert any("@%p1 st.shared" in place.text for place in finding.locations)
+
+
+def test_more_inputs_are_tried_for_a_race_under_a_predicate() -> None:
+    verdict = guarded("lt.f32 %p1, %f1, 0fC2C80000")  # -100
+    assert (verdict.verdict, verdict.reason) == ("refuted", "race.write-write")
+    assert any("@%p1 st.shared" in place.text for place in verdict.findings[0].locations)

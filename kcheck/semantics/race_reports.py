@@ -23,6 +23,7 @@ class Race:
     `count`: pairs of lanes seen; where they are many, the later lanes of some pairs.
 
     `first_who`, `second_who`: thread and CTA, both linear. `offset`: bytes into the region.
+    `conditional`: only where a predicate on an input holds that guards one of the accesses.
     """
 
     reason: str
@@ -35,6 +36,7 @@ class Race:
     count: int = 1
     # the barriers that the two threads had passed last, as instructions; -1: none, or not kept
     synced: tuple[int, int] = (-1, -1)
+    conditional: bool = False
 
 
 class Reports:
@@ -46,6 +48,8 @@ class Reports:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.found: dict[tuple[str, int, int], Race] = {}
+        # instructions whose accesses a predicate on an input guarded, at least once
+        self.guarded: set[int] = set()
         self.strong = [_strong(i.opcode) for i in self.machine.kernel.code]
 
     def reason_of(self, earlier: Access, access: Access) -> str:
@@ -87,9 +91,11 @@ class Reports:
             known.count += count
             return known
         offset = self._offset(region, cell, second_who[1])
+        conditional = not self.guarded.isdisjoint((first, second))
         race = self.found[key] = Race(
-            reason, first, second, first_who, second_who, region.name, offset, count, synced
-        )
+            reason, first, second, first_who, second_who, region.name, offset, count, synced,
+            conditional,
+        )  # fmt: skip
         return race
 
     def _offset(self, region: Region, cell: int, cta: int) -> int:

@@ -378,4 +378,6 @@ class Races(Search):
     ) -> Access:
         at, epoch, own = self.machine.at, self.clocks.epoch, self.clocks.own
         tail = self.machine.tail
+        if self.machine.conditional:
+            self.guarded.add(at)
         return Access(at, shadow, region, cells, lanes, kind, op, epoch, own, self.last, tail)
