@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from kcheck.ptx_frontend.tree import Instr, Operand, Reg
-from kcheck.semantics.flow import Flow
+from kcheck.ptx_frontend.forms import match
+from kcheck.ptx_frontend.tree import Instr, Operand, Reg, type_bytes
+from kcheck.semantics.flow import EFFECTS, EXCHANGES, Flow, registers
 
 MOST = 64
 # a comparison of v with what was seen -> does it hold where v must be put there?
 _LARGER = {"gt": True, "gtu": True, "le": False, "leu": False}
 _LESS = {"lt": True, "ltu": True, "ge": False, "geu": False}
 _SWAPPED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}
+# what other threads notice, or what is not to be followed
+_NOTICED = EFFECTS | EXCHANGES | {"", "mma", "mma.int", "brx.idx"}
+_STRONG = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 _WIDTHS = {"b32": "f32", "b64": "f64"}
 
 
@@ -59,6 +63,7 @@ class _Walk:
     values: frozenset[str]
     tests: Mapping[str, bool]
     inside: frozenset[int]
+    rounds: frozenset[int]
     compares: dict[int, tuple[str, bool]] = field(default_factory=dict[int, "tuple[str, bool]"])
 
     def proves(self, seeds: frozenset[int]) -> bool:
@@ -90,6 +95,8 @@ class _Walk:
         name, defs, uses = flow.names[s.at], flow.defs[s.at], flow.uses[s.at]
         if instr.guard is not None:
             return self._branch(s, instr) if name == "bra" else None
+        if not self._alone(s.at):
+            return None
         says = frozenset(x for x in s.says if x[0] not in defs)
         after = replace(s, says=says, seen=s.seen - defs, expected=s.expected - defs)
         if s.at == self.cas:
@@ -114,6 +121,14 @@ class _Walk:
         if self.values & defs:
             after = self._renewed(s, after, instr, name)
         return [replace(after, at=at) for at in flow.successors[s.at]]
+
+    def _alone(self, at: int) -> bool:
+        """Does no one but this thread notice an instruction, and how often it is executed?"""
+        name = self.flow.names[at]
+        if name == "ld":  # on the way to the loop, of what nobody waits for
+            return at not in self.rounds and _STRONG.isdisjoint(self.flow.code[at].opcode)
+        carries = "cc" in self.flow.code[at].opcode
+        return at == self.cas or name == "bra" or not (carries or name in _NOTICED)
 
     def _renewed(self, s: _State, after: _State, instr: Instr, name: str) -> _State:
         """A register of v is written: as a copy of another, or with what is v from now on."""
@@ -164,13 +179,16 @@ def cas_choice(flow: Flow, cas: int) -> Choice | None:
     if fmt is None or not isinstance(new, Reg):
         return None
     inside, seeds = _before(flow, cas)
-    if not seeds or any(flow.code[at].operands[1] != place for at in seeds):
+    if not seeds or not all(_reads(flow, at, cas) for at in seeds):
         return None
+    if any(flow.defs[at] & set(registers(place)) for at in inside | seeds):
+        return None  # the loads and the CAS are of different cells
+    rounds = flow.cycle(cas, inside)
     values = frozenset(_copies(flow, new.name, inside)) | {new.name}
     for operation, tests in (("max", _LARGER), ("min", _LESS)):
-        walk = _Walk(flow, cas, values, tests, inside)
-        fixed = not any(values & flow.defs[at] for at in flow.cycle(cas, inside))
-        if fixed and walk.proves(seeds) and _unused(flow, inside, seeds, values):
+        walk = _Walk(flow, cas, values, tests, inside, rounds)
+        fixed = not any(values & flow.defs[at] for at in rounds)
+        if fixed and walk.proves(seeds) and _unused(flow, inside, seeds):
             return Choice(operation, fmt, new, seeds, walk.compares)
     return None
 
@@ -194,6 +212,17 @@ def _before(flow: Flow, cas: int) -> tuple[frozenset[int], frozenset[int]]:
         if len(inside) > MOST:
             return frozenset(), frozenset()
     return frozenset(inside), frozenset(seeds) if 0 not in inside else frozenset()
+
+
+def _reads(flow: Flow, load: int, cas: int) -> bool:
+    """Does a load always read the whole cell of the CAS, if that has the same address?"""
+    one, other = flow.code[load], flow.code[cas]
+    seen, changed = match(one.opcode), match(other.opcode)
+    if one.guard is not None or seen is None or changed is None or len(flow.defs[load]) != 1:
+        return False
+    alike = seen.slots["space"] == changed.slots["space"]
+    same = type_bytes(one.opcode[-1]) == type_bytes(other.opcode[-1])
+    return alike and same and one.operands[1] == other.operands[1]
 
 
 def _sources_of(flow: Flow, op: Operand) -> set[str]:
@@ -235,14 +264,23 @@ def _in_line(flow: Flow, first: int, last: int) -> bool:
     )
 
 
-def _unused(
-    flow: Flow, inside: frozenset[int], seeds: frozenset[int], values: frozenset[str]
-) -> bool:
-    """Is nothing that was seen read outside?"""
+def _unused(flow: Flow, inside: frozenset[int], seeds: frozenset[int]) -> bool:
+    """Does nothing show outside: what was seen, how often, or which way was taken?
+
+    What is always made once, right after the loads and without them, may be read elsewhere.
+    """
+    whole = inside | seeds
     return all(
-        use.pc in inside
-        for at in inside | seeds
-        for name in flow.defs[at] - values
+        use.pc in inside or _apart(flow, at, whole, seeds)
+        for at in whole
+        for name in flow.defs[at]
         for use in flow.reached(at, name)
-        if at in seeds or flow.names[at] in ("mov", "atom.cas")
     )
+
+
+def _apart(flow: Flow, at: int, whole: frozenset[int], seeds: frozenset[int]) -> bool:
+    """Is an instruction executed for certain after a load, without anything that was seen?"""
+    seen = any(
+        flow.names[i] == "atom.cas" or i in seeds for i in flow.sources(flow.uses[at], whole)
+    )
+    return at not in seeds and not seen and any(_in_line(flow, seed, at) for seed in seeds)

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kcheck.check import equivalent
+from kcheck.check import equivalent, safe
 from kcheck.launch import Launch, Tensor
 from kcheck.ptx_frontend.lower import lower
 from kcheck.ptx_frontend.parser import parse
 from kcheck.running import run
 from kcheck.semantics.slow import Exact, SlowMachine
 from kcheck.verdict import Verdict
+from tests.semantics import harness
 from tests.semantics.slow.harness import plain
 
 PTX = Path(__file__).parents[1] / "data" / "idioms" / "cas.ptx"
@@ -180,6 +181,62 @@ def test_one_change_is_seen(name: str, old: str, new: str) -> None:
         return
     assert verdict.verdict == "undecided"
     assert (verdict.reason or "").startswith("unsupported.")
+
+
+CHOICE = """{pre} ld.global.u32 %r9, [%pO]; {seeded} mov.b32 %f2, %r9; ld.global.f32 %f1, [%A];
+setp.leu.f32 %p1, %f1, %f2; @%p1 bra J; mov.b32 %r2, %f1; {inside}
+L: atom.global.cas.b32 %r9, [%pO], %r9, %r2; {rounds} mov.b32 %f3, %r9;
+setp.gt.f32 %p2, %f1, %f3; @%p2 bra L; J: {post} ret;"""
+SPIN, ARM = "unsupported.spin", "unsupported.predicated"
+NEXT, COUNT = "add.s64 %pO, %pO, 4;", "add.u32 %r20, %r20, 1;"
+# what is added to the loop, with what is said of it
+NO_CHOICE = [
+    # loads and CAS of different cells
+    ({"seeded": NEXT}, SPIN),
+    ({"inside": NEXT}, SPIN),
+    ({"rounds": NEXT}, ARM),
+    # who puts something there, how often, or who looked, shows
+    ({"inside": "st.global.u32 [%D], 1;"}, SPIN),
+    ({"rounds": "st.global.u32 [%D], 1;"}, ARM),
+    ({"pre": "mov.u32 %r20, 0;", "rounds": COUNT, "post": "st.global.u32 [%D], %r20;"}, SPIN),
+    ({"rounds": "add.cc.u32 %r20, %r20, %r20;"}, SPIN),
+    ({"post": "selp.u32 %r20, 1, 0, %p1; st.global.u32 [%D], %r20;"}, SPIN),
+    ({"pre": "mov.u32 %r2, 0;", "post": "st.global.u32 [%D], %r2;"}, SPIN),
+    # only some threads arrive, or leave
+    ({"inside": "bar.sync 0;"}, ARM),
+    ({"inside": "setp.gt.f32 %p7, %f1, 0f41200000; @%p7 exit;"}, SPIN),
+    # a load that may be of another cell, or isn't made
+    ({"seeded": "ld.u32 %r9, [%pO];"}, SPIN),
+    (
+        {"pre": "mov.u32 %r9, 0; setp.eq.u32 %p7, %r9, 1;", "seeded": "@%p7 ld.u32 %r9, [%pO];"},
+        SPIN,
+    ),
+]
+
+
+@pytest.mark.parametrize(("parts", "reason"), NO_CHOICE)
+def test_what_a_choice_must_not_do_besides(parts: dict[str, str], reason: str) -> None:
+    verdict = chosen(parts)
+    assert (verdict.verdict, verdict.reason) == ("undecided", reason)
+
+
+@pytest.mark.parametrize("post", ["", "st.global.f32 [%D], %f1;"])
+def test_a_choice_may_be_among_other_things(post: str) -> None:
+    verdict = chosen({"seeded": "add.u32 %r20, %r20, 1;", "post": post})
+    assert (verdict.verdict, verdict.reason) == ("proved", None)
+
+
+def chosen(parts: dict[str, str]) -> Verdict:
+    body = CHOICE.format(
+        **{"pre": "", "seeded": "", "inside": "", "rounds": "", "post": "", **parts}
+    )
+    params = (
+        harness.symbol("A", "f32", 64),
+        Tensor("O", "f32", (65,), "inout"),
+        Tensor("D", "u32" if ".u32 [%D]" in body else "f32", (64,), "inout"),
+    )
+    launch = harness.launch_of(params, block=64)
+    return safe(harness.entry(body, params), launch=launch, seed=1)
 
 
 @pytest.mark.parametrize("name", ["decayed", "carried"])
