@@ -25,7 +25,7 @@ from kcheck.racing import orders_memory
 from kcheck.search import Search
 from kcheck.semantics.execution import Execution
 from kcheck.sightings import Judged, Sightings, rank
-from kcheck.verdict import Difference, Finding, Location, Verdict, Witness
+from kcheck.verdict import Difference, Finding, Location, Verdict, Witness, number_text
 from kcheck.verdict import element as shown
 from kcheck.witness import Subject, Writers
 
@@ -291,8 +291,8 @@ class Judge:
         c = self.comparisons[witness.buffer]
         at = c.reference.flat(witness.index)
         message = (
-            f"{shown(witness.buffer, witness.index)} is {_middle(witness.reference):.9g} in the "
-            f"reference and {_middle(witness.subject):.9g} in the subject"
+            f"{shown(witness.buffer, witness.index)} is {number_text(_middle(witness.reference))} "
+            f"in the reference and {number_text(_middle(witness.subject))} in the subject"
         )
         places: tuple[Location, ...] = ()
         difference = None

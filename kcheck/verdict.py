@@ -17,6 +17,12 @@ class UsageError(Exception):
     """Arguments or files that can't be used: one line that says what, where, and the mend."""
 
 
+def number_text(x: float) -> str:
+    """A number for people: integers in full as long as float64 has them all, else 9 digits."""
+    whole = abs(x) < 2**53 and x == int(x)
+    return f"{x:.0f}" if whole else f"{x:.9g}"
+
+
 def element(buffer: str, index: Iterable[int]) -> str:
     """`C[3,17]`."""
     return f"{buffer}[{','.join(map(str, index))}]"

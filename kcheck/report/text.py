@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kcheck.verdict import Finding, Location, Verdict, Witness, element
+from kcheck.verdict import Finding, Location, Verdict, Witness, element, number_text
 
 # more findings and next steps than this are counted, not printed
 SHOWN = 6
@@ -86,20 +86,26 @@ def _input(witness: Witness) -> str:
         values = [value for *_, value in entries]
         total = sum(np.size(x) for x in witness.inputs.values())
         return (
-            f"{len(entries)} of {total} entries are not 0: {min(values):.9g} to {max(values):.9g}"
+            f"{len(entries)} of {total} entries are not 0: {number_text(min(values))} to "
+            f"{number_text(max(values))}"
         )
-    shown = [f"{element(name, index) if index else name} = {x:.9g}" for name, index, x in entries]
+    shown = [
+        f"{element(name, index) if index else name} = {number_text(x)}"
+        for name, index, x in entries
+    ]
     return ", ".join([*shown, "else 0"]) if shown else "all entries are 0"
 
 
 def _enclosure(bounds: tuple[float, float]) -> str:
     """The value, with as many digits as its two bounds share, or both bounds."""
     low, high = bounds
+    if low == high:
+        return number_text(low)
     for digits in range(9, 3, -1):
         shown = f"{low:.{digits}g}"
         if shown == f"{high:.{digits}g}":
             return shown
-    return f"[{low:.9g}, {high:.9g}]"
+    return f"[{number_text(low)}, {number_text(high)}]"
 
 
 def finding_lines(finding: Finding) -> list[str]:
