@@ -256,6 +256,21 @@ RED = "red.global.add.u32 [O], v;"
         ("", RED, "unsupported.unstable"),
         ("@!q bra E;", RED, "unsupported.unstable"),
         ("@q bra E;", "red.global.max.u32 [O], v;", "unsupported.unstable"),
+        # the elected lane need not get there: it leaves before or after the election
+        ("setp.eq.u32 p, l, 0; @p bra E; @q bra E;", RED, "unsupported.unstable"),
+        ("setp.ge.u32 p, l, 16; @p bra E; @q bra E;", RED, "unsupported.unstable"),
+        ("setp.ge.u32 p, l, 16; @p exit; @q bra E;", RED, "unsupported.unstable"),
+        ("@q bra E; setp.eq.u32 p, l, 0; @p bra E;", RED, "unsupported.unstable"),
+        ("@q bra E; setp.ne.u32 p, l, 0;", f"@p {RED}", "unsupported.unstable"),
+        # another comparison in the same register, or the number under a guard
+        ("setp.eq.u32 q, l, 3; @q bra E;", RED, "unsupported.unstable"),
+        ("@q bra E; setp.eq.u32 p, l, 0; @p mov.u32 r, 0;", RED, "unsupported.unstable"),
+        # each lane has a cell of its own
+        (
+            "@q bra E;",
+            "mad.wide.u32 a, l, 4, O; red.global.add.u32 [a], v;",
+            "unsupported.unstable",
+        ),
     ],
 )
 def test_one_lane_adds_for_its_warp(skip: str, update: str, reason: str | None) -> None:
