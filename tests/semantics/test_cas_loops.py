@@ -144,6 +144,12 @@ CHANGED = [
     ("largest", "max.f32 \t%f3, %f1, %f2;", "add.f32 %f3, %f1, %f2; max.f32 %f3, %f3, %f2;"),
     ("largest", "max.f32 \t%f3, %f1, %f2;", "max.f32 %f3, %f2, %f2;"),
     ("largest", "setp.ne.s32", "setp.lt.s32"),
+    (
+        "largest",
+        "max.f32 \t%f3, %f1, %f2;",
+        "{ .reg .b32 q; .reg .pred w; setp.eq.u32 w, 0, 0; bar.red.popc.u32 q, 0, w; }"
+        "max.f32 %f3, %f1, %f2;",
+    ),
     ("product", "fma.rn.f32 \t%f4, %f1, %f2, %f3;", "fma.rn.f32 \t%f4, %f1, %f3, %f2;"),
     ("brain", "0x3f803f80U", "0x40003f80U"),
 ]
