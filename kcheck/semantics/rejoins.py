@@ -8,6 +8,9 @@ Both evaluators use this: the shape of the code is read once, who passed what th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import combinations
+
 from kcheck.ptx_frontend.flow import EXIT, ControlFlow
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Instr
@@ -41,13 +44,43 @@ def rejoins(flow: ControlFlow) -> dict[int, int]:
             join = starts.get(block.end)
         elif last.opcode[0] in ("bra", "brx") and len(block.successors) > 1:
             join = flow.join(i)
-            if join is not None and not barred & flow.inside(i, join):
+            if join is None or join == EXIT or join in idle:
+                join = _common(kernel, i, idle)  # some lanes leave, the others may still meet
+                if join is None or not barred & _reached(kernel, block.successors, {i, join}):
+                    continue
+            elif not barred & flow.inside(i, join):
                 continue
         else:
             continue
         if join is not None and join != EXIT and join not in idle:
             found[block.end - 1] = kernel.blocks[join].start
     return found
+
+
+def _reached(kernel: Kernel, starts: Iterable[int], without: set[int]) -> set[int]:
+    """Blocks that are reached, not through some."""
+    found, todo = set[int](), [i for i in starts if i != EXIT and i not in without]
+    while todo:
+        i = todo.pop()
+        if i not in found:
+            found.add(i)
+            todo += [j for j in kernel.blocks[i].successors if j != EXIT and j not in without]
+    return found
+
+
+def _common(kernel: Kernel, branch: int, idle: frozenset[int]) -> int | None:
+    """Where ways of a branch come together before its next turn, if there is one place with
+    something left to do.
+    """
+    sides = [_reached(kernel, (i,), {branch}) for i in set(kernel.blocks[branch].successors)]
+    shared = set.union(*(a & b for a, b in combinations(sides, 2))) - idle if sides[1:] else set()
+    entries = {
+        j
+        for i in set.union(*sides) - shared | {branch}
+        for j in kernel.blocks[i].successors
+        if j in shared
+    }
+    return entries.pop() if len(entries) == 1 else None
 
 
 def idle_blocks(kernel: Kernel) -> frozenset[int]:

@@ -32,6 +32,11 @@ PROGRAMS = {
         "setp.lt.u32 %p1, %tid.x, 9; @%p1 bar.sync 0; add.u32 %r1, %r1, 1;",
         "",
     ),
+    "more leave after it": (
+        f"""setp.ge.u32 %p1, %tid.x, 16; @%p1 bra E; bar.sync 0; setp.eq.u32 %p2, %tid.x, 3;
+        @%p2 bra E; {STORE} E:""",
+        "",
+    ),
     # whole warps, and lanes that come by two ways
     "a warp skips it": (f"setp.lt.u32 %p1, %tid.x, 32; @%p1 bar.sync 1, 32; {STORE}", ""),
     "two conditions": (
@@ -84,6 +89,11 @@ PROGRAMS = {
     "inside a wider branch": (
         f"""setp.ge.u32 %p1, %tid.x, 48; @%p1 bra E; setp.ge.u32 %p2, %tid.x, 40; @%p2 bra J;
         bar.sync 0; J: {STORE} E:""",
+        "bar.sync 0",
+    ),
+    "half a warp, of which one lane leaves": (
+        f"""setp.ge.u32 %p1, %tid.x, 16; @%p1 bra J; bar.sync 0; setp.eq.u32 %p2, %tid.x, 3;
+        @%p2 bra E; J: {STORE} E:""",
         "bar.sync 0",
     ),
     # arrivals
