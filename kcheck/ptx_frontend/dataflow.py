@@ -8,7 +8,16 @@ from dataclasses import dataclass
 
 from kcheck.ptx_frontend.forms import match
 from kcheck.ptx_frontend.kernel import Kernel
-from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Mem, Not, Operand, Pair, Reg, Sym, Vec
+from kcheck.ptx_frontend.tree import (
+    Flt,
+    Imm,
+    Instr,
+    Not,
+    Operand,
+    Reg,
+    Sym,
+    registers,
+)
 
 # stands among the definitions of a register that may be read before it is written
 UNDEFINED = -1
@@ -31,24 +40,6 @@ class Value:
     def key(self) -> tuple[int | None, str, frozenset[int]]:
         """Equal where the same definitions, literal or name are meant."""
         return self.bits, self.name, self.defs
-
-
-def registers(operand: Operand) -> Iterator[str]:
-    """The registers that occur in an operand."""
-    if isinstance(operand, Reg):
-        yield operand.name
-    elif isinstance(operand, Not):
-        yield operand.reg.name
-    elif isinstance(operand, Mem):
-        yield from registers(operand.base)
-        for item in operand.coords:
-            yield from registers(item)
-    elif isinstance(operand, Vec):
-        for item in operand.items:
-            yield from registers(item)
-    elif isinstance(operand, Pair):
-        yield from registers(operand.first)
-        yield from registers(operand.second)
 
 
 def sources(instr: Instr) -> tuple[Operand, ...]:

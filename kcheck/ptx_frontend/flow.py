@@ -10,7 +10,7 @@ from kcheck.ptx_frontend.blocks import leaves
 from kcheck.ptx_frontend.forms import match
 from kcheck.ptx_frontend.idioms import LIBRARY
 from kcheck.ptx_frontend.kernel import Kernel
-from kcheck.ptx_frontend.tree import Instr, Mem, Not, Operand, Pair, Reg, Vec
+from kcheck.ptx_frontend.tree import Instr, registers
 
 _ENDS = frozenset({"ret", "exit", "trap"})
 # the end of the kernel as a block
@@ -150,26 +150,9 @@ def uses(instr: Instr) -> tuple[set[str], set[str]]:
     targets: set[str] = set()
     writes = found is not None and found.form.roles[:1] == ("d",)
     if (writes or instr.opcode[0] == LIBRARY) and operands:
-        targets = set(_registers(operands[0]))
+        targets = set(registers(operands[0]))
         operands = operands[1:]
-    sources = {name for operand in operands for name in _registers(operand)}
+    sources = {name for operand in operands for name in registers(operand)}
     if instr.guard is not None:
         sources.add(instr.guard.reg.name)
     return sources, targets
-
-
-def _registers(operand: Operand) -> Iterator[str]:
-    if isinstance(operand, Reg):
-        yield operand.name
-    elif isinstance(operand, Not):
-        yield operand.reg.name
-    elif isinstance(operand, Mem):
-        yield from _registers(operand.base)
-        for coord in operand.coords:
-            yield from _registers(coord)
-    elif isinstance(operand, Pair):
-        yield from _registers(operand.first)
-        yield from _registers(operand.second)
-    elif isinstance(operand, Vec):
-        for item in operand.items:
-            yield from _registers(item)

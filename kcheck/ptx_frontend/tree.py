@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kcheck.ptx_frontend.source import Span
@@ -259,3 +260,21 @@ _TYPE_BYTES = {
     "samplerref": 8,
     "surfref": 8,
 }
+
+
+def registers(operand: Operand) -> Iterator[str]:
+    """The registers that occur in an operand."""
+    if isinstance(operand, Reg):
+        yield operand.name
+    elif isinstance(operand, Not):
+        yield operand.reg.name
+    elif isinstance(operand, Mem):
+        yield from registers(operand.base)
+        for item in operand.coords:
+            yield from registers(item)
+    elif isinstance(operand, Vec):
+        for item in operand.items:
+            yield from registers(item)
+    elif isinstance(operand, Pair):
+        yield from registers(operand.first)
+        yield from registers(operand.second)

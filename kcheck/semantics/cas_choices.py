@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kcheck.ptx_frontend.forms import match
-from kcheck.ptx_frontend.tree import Instr, Operand, Reg, type_bytes
-from kcheck.semantics.flow import EFFECTS, EXCHANGES, Flow, registers
+from kcheck.ptx_frontend.tree import Instr, Operand, Reg, registers, type_bytes
+from kcheck.semantics.flow import EFFECTS, EXCHANGES, Flow
 
 MOST = 64
 # a comparison of v with what was seen -> does it hold where v must be put there?

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Operand, Reg, type_bytes
+from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Operand, Reg, registers, type_bytes
 from kcheck.semantics.cas_words import RULES, Change, Unclear, Words
 from kcheck.semantics.codec import decode
-from kcheck.semantics.flow import Flow, registers
+from kcheck.semantics.flow import Flow
 from kcheck.semantics.idioms import CORES, Idiom, constant_of, fixed
 
 

@@ -45,7 +45,7 @@ def check_magic(m: Machine, fmt: str, x: R, y: R, total: R) -> None:
     for known, data in ((x, y), (y, x)):
         large = m.reals.large(known, limit) | m.reals.large_integers(known, limit)
         lanes = large & m.symbolic_lanes(data)
-        if lanes.any() and fmt in FRACTION:
+        if lanes.any():
             most = 2 << FRACTION[fmt]
             exact = [m.reals.integers_within(v, most) for v in (known, data, total)]
             lanes = lanes & ~(exact[0] & exact[1] & exact[2])
@@ -58,15 +58,13 @@ def check_magic(m: Machine, fmt: str, x: R, y: R, total: R) -> None:
 
 def _add(m: Machine, fmt: str, x: R, y: R) -> R:
     total = m.reals.add(x, y)
-    if x.kind != SYM or y.kind != SYM or m.reals.ranged:
-        check_magic(m, fmt, x, y, total)
+    check_magic(m, fmt, x, y, total)
     return total
 
 
 def _sub(m: Machine, fmt: str, x: R, y: R) -> R:
     total = m.reals.sub(x, y)
-    if x.kind != SYM or y.kind != SYM or m.reals.ranged:
-        check_magic(m, fmt, x, y, total)
+    check_magic(m, fmt, x, y, total)
     return total
 
 

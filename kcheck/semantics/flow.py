@@ -12,7 +12,7 @@ from functools import cached_property
 from kcheck.ptx_frontend.forms import match
 from kcheck.ptx_frontend.idioms import LIBRARY
 from kcheck.ptx_frontend.kernel import Kernel
-from kcheck.ptx_frontend.tree import Instr, Mem, Not, Operand, Pair, Reg, Target, Vec
+from kcheck.ptx_frontend.tree import Instr, Mem, Target, registers
 
 # forms that touch memory, other threads or control; all other forms only map values
 EFFECTS = frozenset(
@@ -31,22 +31,6 @@ def form_name(instr: Instr) -> str:
     """The name of an instruction's row in the table of forms; "" if it has none."""
     found = match(instr.opcode)
     return found.form.name if found else ""
-
-
-def registers(operand: Operand) -> Iterator[str]:
-    """The registers that occur in an operand."""
-    if isinstance(operand, Reg):
-        yield operand.name
-    elif isinstance(operand, Not):
-        yield operand.reg.name
-    elif isinstance(operand, Mem):
-        yield from registers(operand.base)
-    elif isinstance(operand, Vec):
-        for item in operand.items:
-            yield from registers(item)
-    elif isinstance(operand, Pair):
-        yield from registers(operand.first)
-        yield from registers(operand.second)
 
 
 def _roles(instr: Instr) -> tuple[str, ...]:

@@ -247,10 +247,6 @@ class Memory:
             return self.codec.to_ids(bits, fmt)
         return self.reals.integers(bits if fmt[0] == "u" else bits.view(f"i{bits.itemsize}"))
 
-    def _other_sign(self, x: Real[Any], fmt: str) -> Real[Any]:
-        """Symbolic signed integers read as unsigned ones (`fmt`), or the other way round."""
-        return read_as(self.reals, x, 8 * real_width(fmt), fmt[0] == "s")
-
     # writing
 
     def save(self, cell: Cells, size: int, values: list[Any], mask: Bool | None) -> None:
@@ -463,7 +459,7 @@ class Memory:
                 return unwritten, whole
             if whole.fmt in FMT_BYTES or fmt in FMT_BYTES or real_width(whole.fmt) != width:
                 raise Unsupported("reinterpret", f"a buffer of {fmt} holds {whole.fmt}")
-            return unwritten, self._other_sign(whole, fmt)
+            return unwritten, read_as(self.reals, whole, 8 * width, fmt[0] == "s")
         ids = self._ids(whole.a, fmt)
         if whole.u is not None:
             ids = np.where(whole.u, UNDEF, ids).astype(np.int32)

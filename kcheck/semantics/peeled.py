@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kcheck.ptx_frontend.tree import Operand, Reg
-from kcheck.semantics.flow import EFFECTS, Flow, Use, registers
+from kcheck.ptx_frontend.tree import Operand, Reg, registers
+from kcheck.semantics.flow import EFFECTS, Flow, Use
 
 # comparisons with the operands exchanged, and negated
 SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "lo": "hi", "ls": "hs", "hi": "lo",

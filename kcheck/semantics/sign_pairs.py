@@ -18,9 +18,9 @@ from functools import cached_property
 
 from kcheck.ptx_frontend.forms import match
 from kcheck.ptx_frontend.kernel import Kernel
-from kcheck.ptx_frontend.tree import Imm, Instr, Mem, Reg
+from kcheck.ptx_frontend.tree import Imm, Instr, Mem, Reg, registers
 from kcheck.semantics.arms import MAPS, apart, arms_of
-from kcheck.semantics.flow import ATOMICS, Flow, registers
+from kcheck.semantics.flow import ATOMICS, Flow
 
 # operation and type -> is it part of a maximum, and does it serve operands less than 0?
 HALVES = {
