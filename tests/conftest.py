@@ -1,10 +1,17 @@
-"""What the tests say in the end."""
+"""Random examples are the same at every run, so that a change is judged by what it changes.
+
+`pytest --hypothesis-profile=default` draws new ones. And what the tests say in the end.
+"""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
 
 from tests.corpus import DECLARED
+
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")
 
 PAIR = "test_corpus.py::test_equal_pair_is_proved"
 

@@ -94,11 +94,15 @@ VALUES = ("i", "r", "7", "w")
 
 @dataclass(frozen=True)
 class Program:
-    """A module with one kernel `k`, its launch, and its inputs (ints by buffer)."""
+    """A module with one kernel `k`, its launch, and its inputs (ints by buffer).
+
+    `splits`: some lanes leave a warp whose other lanes go on.
+    """
 
     text: str
     launch: Launch
     inputs: dict[str, list[int]]
+    splits: bool = False
 
 
 class _Labels:
@@ -193,11 +197,12 @@ def programs(draw: st.DrawFn) -> Program:
     """Programs of 1 to 3 warps and 1 to 3 CTAs.
 
     Barriers are met by all that they wait for: a deadlock only comes of a `race.barrier-pairing`,
-    an undefined value only of a shuffle from a lane that left.
+    or of lanes that left their warp for the store at the end, before its next barrier; an undefined
+    value only of a shuffle from a lane that left.
     """
     warps, ctas = draw(st.integers(1, 3)), draw(st.sampled_from((1, 1, 1, 2, 2, 3)))
     labels = _Labels()
-    live = warps
+    live, splits = warps, False
     lines: list[str] = []
     waits: list[tuple[int, str]] = []  # after so many lines, of what arrived before
     for _ in range(draw(st.integers(1, 7))):
@@ -224,7 +229,9 @@ def programs(draw: st.DrawFn) -> Program:
             lines.append(draw(_loop(labels)))
         elif live > 1:  # some threads leave: whole warps, or all but 8 lanes of the last one
             live = draw(st.integers(1, live - 1))
-            stay = WARP * live - draw(st.sampled_from((0, 24)))
+            gone = draw(st.sampled_from((0, 24)))
+            splits |= gone > 0
+            stay = WARP * live - gone
             lines.append(f"setp.ge.u32 p, i, {stay};\n@p bra END;")
     for after, wait in reversed(waits):
         if draw(st.integers(0, 3)):
@@ -237,4 +244,4 @@ def programs(draw: st.DrawFn) -> Program:
         Tensor("O", "u32", (ctas * threads,), "out"),
     )
     inputs = {"A": [100 + i for i in range(threads)], "G": [1000 + i for i in range(2 * WORDS)]}
-    return Program(text, Launch("k", (ctas, 1, 1), (threads, 1, 1), params), inputs)
+    return Program(text, Launch("k", (ctas, 1, 1), (threads, 1, 1), params), inputs, splits)
