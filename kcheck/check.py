@@ -18,6 +18,7 @@ from kcheck.ledger import assumptions, method
 from kcheck.limits import LimitReached
 from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_one
 from kcheck.masking import mask
+from kcheck.measure import measure
 from kcheck.outputs import Comparison, compare
 from kcheck.preconditions import promise_ledger
 from kcheck.proof import claim
@@ -66,7 +67,8 @@ def equivalent(
     the file beside the PTX (the subject's: else the reference's). `mapping`: reference buffer
     name -> subject buffer name. `cta`: compare one CTA (linear index) only. `safety`: look for
     races. `strict`: lanes that store equal values to one address in one instruction have one.
-    `engine`: `field` (identity testing only), `term` (exact proofs only), or `auto`: both.
+    `engine`: `field` (identity testing only), `term` (exact proofs only), `auto`: both, or `ieee`
+    (measure.py: true formats, which prove nothing).
     `literal_constants`: float literals are exact, 0f3FB8AA3B is not log2 e. `witness_dir`: where
     the input of a refutation is saved. `time_limit`: seconds; `memory_limit`:
     resident megabytes (2^20 bytes) of the whole process. `mask_literals`: finite numbers that
@@ -82,7 +84,7 @@ def equivalent(
         question.witness_dir = witness_dir
         question.report = progress or (lambda stage, done: None)
         mask(question, mask_literals)
-        return answer(question)
+        return answer(question, measure if engine == "ieee" else None)
 
 
 def answer(question: Question, decide: Callable[[Question], Verdict] | None = None) -> Verdict:

@@ -104,18 +104,25 @@ def rounded_inputs(side: Subject, inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def errors(out: Any, true: Any, dtype: str) -> tuple[float, float]:
-    """The largest difference, and the largest in units in the last place of `true` in a format.
+    """The largest of the `distances`, and the largest in ulp."""
+    apart, ulps = distances(out, true, dtype)
+    return float(apart.max(initial=0.0)), float(ulps.max(initial=0.0))
 
-    Infinite where only one is a number; elements that are NaN on both sides, or the same infinity,
-    don't count.
+
+def distances(out: Any, true: Any, dtype: str) -> tuple[Any, Any]:
+    """How far elements are apart: as numbers, and in units in the last place of `true` in a format.
+
+    Infinite where only one is a number; 0 where both are NaN, or the same infinity. Integers have
+    units of 1.
     """
-    f = FORMATS[dtype]
     x, y = np.asarray(out, np.float64), np.asarray(true, np.float64)
     with np.errstate(all="ignore"):
         same = (x == y) | (np.isnan(x) & np.isnan(y))
         apart = np.where(same, 0.0, np.abs(x - y))
         apart = np.where(np.isnan(apart), np.inf, apart)
+        if dtype not in FORMATS:
+            return apart, apart
+        f = FORMATS[dtype]
         size, exponent = np.frexp(np.where(np.isfinite(y), y, 0))
         exponent = np.where(size == 0, f.emin, np.maximum(exponent - 1, f.emin))
-        ulps = np.ldexp(apart, f.fbits - exponent)
-    return float(apart.max(initial=0.0)), float(ulps.max(initial=0.0))
+        return apart, np.ldexp(apart, f.fbits - exponent)

@@ -34,6 +34,7 @@ ADVICE: dict[str, tuple[str, ...]] = {
     "budget.degree": ("--engine term: exact proofs know no degrees", _SMALLER),
     "budget.seeds": ("another --seed",),
     "tested-equal": ("--engine auto, which tries an exact proof as well", _SMALLER),
+    "formats-differ": ("--engine auto: do they differ over the reals?",),
     "opaque": (
         "range:, positive: or nonzero: in the launch file, if the inputs are so",
         "--mask-literal X, if one side masks by the number X and the other by -inf",

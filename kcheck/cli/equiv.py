@@ -28,10 +28,11 @@ from kcheck.cli.options import FILE, JSON, LAUNCH, MEMORY, SEED, STRICT, TIME
 @click.option("--safety/--no-safety", default=True, help="Look for races in both kernels.")
 @click.option(
     "--engine",
-    type=click.Choice(["auto", "term", "field"]),
+    type=click.Choice(["auto", "term", "field", "ieee"]),
     default="auto",
     show_default=True,
-    help="Exact proofs (term), identity testing (field), or what serves.",
+    help="Exact proofs (term), identity testing (field), what serves (auto); or measure how far "
+    "true formats drive both apart, which proves nothing (ieee).",
 )
 @STRICT
 @click.option(

@@ -1,0 +1,127 @@
+"""Two kernels in true formats on the same inputs: `--engine ieee`.
+
+It measures how far roundings, overflows and NaN drive them apart. Equal results prove nothing, and
+different ones need no defect: the verdict is `undecided`, and says what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from kcheck.canon.families import FAMILIES, draws
+from kcheck.canon.ieee.formats import FORMATS
+from kcheck.evaluate_formats import distances, rounded_inputs, run_formats
+from kcheck.launch import Tensor
+from kcheck.preconditions import kept
+from kcheck.question import Question
+from kcheck.semantics.execution import Refused
+from kcheck.verdict import Finding, Verdict
+from kcheck.witness import Subject, unknown_inputs
+
+# inputs drawn from the standard normal distribution
+NORMAL = 4
+EQUAL, DIFFERENT = "tested-equal", "formats-differ"
+LEDGER = (
+    "true formats: the results of each instruction, rounded as the PTX ISA says; approximate "
+    "instructions are rounded to nearest (docs/true-formats.md)",
+    "races were not looked for",
+)
+
+
+@dataclass
+class Measured:
+    """A pair of outputs: which elements differ on some input, and where they are farthest apart.
+
+    `ulps`: units in the last place of the reference's format; 1 of an integer.
+    """
+
+    differ: Any
+    ulps: float = 0.0
+    size: float = 0.0
+    element: int = 0
+    family: str = ""
+    values: tuple[Any, Any] = (0, 0)
+
+    def see(self, reference: Any, subject: Any, dtype: str, family: str) -> None:
+        """Outputs for one input."""
+        a, b = np.ravel(reference), np.ravel(subject)
+        apart, ulps = distances(b, a, dtype)
+        self.differ |= apart > 0
+        at = int(ulps.argmax())
+        if ulps[at] > self.ulps:
+            self.ulps, self.size = float(ulps[at]), float(apart[at])
+            self.element, self.family, self.values = at, family, (a[at], b[at])
+
+
+def measure(question: Question) -> Verdict:
+    """Execute both sides on inputs of all families. Refused as by the executor."""
+    seen = {a.name: Measured(np.zeros(a.elements, bool)) for a, _ in question.compared}
+    ctas, inputs = 0, 0
+    for family, outputs, executed in _runs(question):
+        for a, b in question.compared:
+            seen[a.name].see(outputs[0][a.name], outputs[1][b.name], a.dtype, family)
+        ctas, inputs = executed, inputs + 1
+        question.known.done[:] = [f"{inputs} inputs were executed"]
+    findings = tuple(_finding(a, seen[a.name], inputs) for a, _ in question.compared)
+    reason = DIFFERENT if any(m.differ.any() for m in seen.values()) else EQUAL
+    return Verdict(
+        "undecided", reason, "true formats", ctas=ctas, findings=findings, ledger=LEDGER,
+        outputs=_outputs(question, seen), statistics={"inputs": inputs},
+    )  # fmt: skip
+
+
+def _runs(question: Question) -> Iterator[tuple[str, list[dict[str, Any]], int]]:
+    """(family, outputs of each side, CTAs) for one input of each family."""
+    sides = question.reference, question.subject
+    tries = list(_inputs(unknown_inputs(*sides), question.seed))
+    for number, (family, inputs) in enumerate(tries):
+        given = kept(inputs, *(side.launch for side in sides))
+        for side in sides:
+            given |= rounded_inputs(side, _own(side, given))
+        outputs = []
+        for half, (name, side) in enumerate(zip(("reference", "subject"), sides, strict=True)):
+            question.progress("executing in true formats", (number + half / 2) / len(tries))
+            try:
+                run, out = run_formats(side, _own(side, given), question.ctas)
+            except Refused as error:
+                error.side = name
+                raise
+            outputs.append(out)
+        yield family, outputs, len(run.ctas)
+
+
+def _inputs(sizes: dict[str, int], seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(family, inputs): most families of `draws` make sums that are exact, so normal ones too."""
+    rng = np.random.default_rng(seed)
+    for _ in range(NORMAL):
+        yield "standard normal", {name: rng.standard_normal(n) for name, n in sizes.items()}
+    yield from islice(draws(sizes, seed), len(FAMILIES))
+
+
+def _own(side: Subject, inputs: dict[str, Any]) -> dict[str, Any]:
+    """The inputs that a side has."""
+    mine = unknown_inputs(side)
+    return {name: values for name, values in inputs.items() if name in mine}
+
+
+def _outputs(question: Question, seen: dict[str, Measured]) -> tuple[int, int]:
+    compared = sum(a.elements for a, _ in question.compared)
+    return compared - sum(int(m.differ.sum()) for m in seen.values()), compared
+
+
+def _finding(tensor: Tensor, m: Measured, inputs: int) -> Finding:
+    if not m.differ.any():
+        return Finding(EQUAL, f"`{tensor.name}` is the same on {inputs} inputs", "both")
+    at = ",".join(map(str, tensor.index(m.element)))
+    ulps = f"{m.ulps:.4g} ulp of {tensor.dtype}, " if tensor.dtype in FORMATS else ""
+    message = (
+        f"`{tensor.name}[{at}]` = {m.values[0]} in the reference, {m.values[1]} in the subject,"
+        f" {ulps}{m.size:.4g} apart, on an input of the family `{m.family}`, the most of {inputs}"
+        f" inputs; {int(m.differ.sum())} of {tensor.elements} elements differ on some"
+    )
+    return Finding(DIFFERENT, message, "both")
