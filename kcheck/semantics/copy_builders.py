@@ -11,7 +11,7 @@ from kcheck.semantics.access import Address, address
 from kcheck.semantics.copies import issue_read, issue_write
 from kcheck.semantics.decode import Builder, Decoder, under
 from kcheck.semantics.machine import Machine, Step
-from kcheck.semantics.memory_builders import gather, scatter
+from kcheck.semantics.memory_builders import gather, narrowed, scatter
 from kcheck.semantics.values import UNSIGNED, Int, Unsupported, either
 
 
@@ -55,7 +55,8 @@ def _copy(m: Machine, target: Address, source: Address, size: int, given: int) -
         raise Unsupported("cp.async", f"a source size of {given} bytes")
     values: list[Any] = []
     if given:
-        values = gather(m, source, unit, given // unit, size, watch=issue_read)
+        read = gather(m, source, unit, given // unit, size, watch=issue_read)
+        values = [narrowed(m, x, unit) for x in read]
     zero = Int(np.zeros(1, UNSIGNED[unit]))
     values += [zero] * ((size - given) // unit)
     scatter(m, target, unit, size // unit, values, watch=issue_write)

@@ -43,6 +43,7 @@ from kcheck.semantics.values import (
     Int,
     Mixed,
     Packed,
+    Rows,
     Unstable,
     Unsupported,
     either,
@@ -282,6 +283,13 @@ class Memory:
                 *self._split(cell, 2, with_undefined(value.lo, u), mask),
                 *self._split(cell + half, 2, with_undefined(value.hi, u), mask),
             ]
+        if isinstance(value, Rows):
+            step = value.width // self.granule
+            parts = [
+                self._split(cell + i * step, value.width, x, mask)
+                for i, x in enumerate(value.units)
+            ]
+            return [unit for part in parts for unit in part]
         if value is None:
             value = undefined(size)
         if isinstance(value, Unstable):

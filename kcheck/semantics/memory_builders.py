@@ -21,7 +21,7 @@ from kcheck.semantics.races import Races
 from kcheck.semantics.same_value import same_instruction
 from kcheck.semantics.selection import choose, stored
 from kcheck.semantics.strength import fence_of
-from kcheck.semantics.symbolic_integers import converted
+from kcheck.semantics.symbolic_integers import converted, in_rows, rows
 from kcheck.semantics.units import undefined
 from kcheck.semantics.updates import note_writers
 from kcheck.semantics.values import (
@@ -215,7 +215,7 @@ def narrowed(m: Machine, x: Any, size: int) -> Any:
         return m.integer(x, size)
     if type(x) is Packed and size == 2:
         return m.halves(x)[0]
-    return stored(m, x, size)
+    return x if in_rows(x, size) else stored(m, x, size)
 
 
 def _st(d: Decoder, instr: Instr, slots: Slots) -> Step:
@@ -248,19 +248,20 @@ def scatter(
     """
     for place in resolve(m, at, size * count, size * count, write=True):
         memory = place.region.memory
+        held = [rows(m, x, size, memory.granule) for x in values]
         if size < memory.granule:
             raise Unsupported("reinterpret", f"{size} bytes are stored into wider elements")
         note_writers(m, place, size * count)
         if m.races is not None:
             clash = watch(m.races, place, size * count)
             if clash is not None:
-                same_instruction(m, place, size, values, clash)
+                same_instruction(m, place, size, held, clash)
             if m.tail and m.tickets is not None and place.region.space == "global":
-                m.tickets.store(place, size, values, *m.races.cells_of(place, size * count))
+                m.tickets.store(place, size, held, *m.races.cells_of(place, size * count))
         if m.flags is not None and m.flags.watches(place):
-            flag_store(m, place, size, values)
+            flag_store(m, place, size, held)
         before_store(m, place, size, count)
-        memory.save(place.cell, size, values, place.mask)
+        memory.save(place.cell, size, held, place.mask)
 
 
 def flag_store(m: Machine, place: Place, size: int, values: list[Any]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kcheck.canon.real import Real
-from kcheck.semantics.values import Array, Bool, Int, Packed, Unsupported
+from kcheck.semantics.values import Array, Bool, Int, Packed, Rows, Unsupported
 
 if TYPE_CHECKING:
     from kcheck.semantics.access import Place
@@ -71,7 +71,10 @@ def values_equal(m: Machine, x: Any, a: Array, y: Any, b: Array) -> Array:
         return np.asarray(same)
     if type(x) is Packed:
         return values_equal(m, x.lo, a, y.lo, b) & values_equal(m, x.hi, a, y.hi, b)
-    if type(x) is not Real or x.fmt != y.fmt:
+    if type(x) is Rows and type(y) is Rows and x.width == y.width:
+        each = [values_equal(m, v, a, w, b) for v, w in zip(x.units, y.units, strict=True)]
+        return np.asarray(np.logical_and.reduce(each))
+    if type(x) is not Real or type(y) is not Real or x.fmt != y.fmt:
         return np.zeros(len(a), bool)
     first, second = m.reals.take(x, a), m.reals.take(y, b)
     ids = np.broadcast_to(m.reals.ids(first, (len(a),)) == m.reals.ids(second, (len(a),)), a.shape)

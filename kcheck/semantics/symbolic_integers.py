@@ -20,6 +20,7 @@ from kcheck.semantics.values import (
     Int,
     Packed,
     Pred,
+    Rows,
     Symbolic,
     Unsupported,
     either,
@@ -92,6 +93,9 @@ def congruent(m: Machine, x: Symbolic) -> Real[Any]:
     """An integer that the register is modulo its width."""
     if x.source is None:
         assert x.word is not None
+        if x.word.lowest is not None:
+            x.source = x.word.lowest
+            return x.source.n
         # what was widened with its sign is a small number with that
         narrow = x.word.unfilled
         signed = narrow.bits < x.word.bits
@@ -194,6 +198,32 @@ def stored(m: Machine, x: Any, size: int) -> Real[Any]:
     real: Real[Any] = Real(n.v, n.c, n.kind, f"{'us'[signed]}{8 * size}")
     real.u = low.u
     return real
+
+
+def in_rows(x: Any, size: int) -> bool:
+    """Was it put together of integers that memory may hold one by one, and go on to be read so?"""
+    if type(x) is Packed:
+        return is_symbolic(x)
+    if type(x) is not Symbolic or x.source is not None or x.word is None or x.size != size:
+        return False
+    return x.word.row_bytes < size
+
+
+def rows(m: Machine, x: Any, size: int, granule: int) -> Any:
+    """What is `in_rows` as units of memory, where its cells are so narrow; all else as it is."""
+    if not in_rows(x, size):
+        return x
+    width = 2 if type(x) is Packed else x.word.row_bytes
+    if width < granule:
+        return stored(m, x, size)
+    if type(x) is Packed:
+        units = [stored(m, h, 2) if is_symbolic(h) else h for h in m.halves(x)]
+    else:
+        parts = [x.word.field(at, 8 * width, 8 * width) for at in range(0, 8 * size, 8 * width)]
+        units = [stored(m, Symbolic(width, None, word=p, u=x.u), width) for p in parts]
+    out = Rows(units, width)
+    out.u = x.u
+    return out
 
 
 def to_float(m: Machine, x: Any, t: str) -> Real[Any] | None:

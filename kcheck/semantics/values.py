@@ -81,6 +81,17 @@ class Packed:
         self.u: Bool | None = None
 
 
+class Rows:
+    """A register as memory holds it: units of `width` bytes, lowest first."""
+
+    __slots__ = ("u", "units", "width")
+
+    def __init__(self, units: list[Any], width: int) -> None:
+        self.units = units
+        self.width = width
+        self.u: Bool | None = None
+
+
 class Part:
     """The lower (`index` 0) or upper 32 bits of an f64: shuffles move doubles in two halves."""
 

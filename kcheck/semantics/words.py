@@ -91,6 +91,28 @@ class Word(NamedTuple):
         cut = [p.cut(low, high).moved(-low) for p in self.pieces if p.at < high and low < p.end]
         return Word(bits, tuple(cut), self.ones >> low & (1 << max(high - low, 0)) - 1)
 
+    @property
+    def lowest(self) -> Source | None:
+        """The integer of which all bits are the lowest ones, if there is one."""
+        if len(self.pieces) != 1:
+            return None
+        p = self.pieces[0]
+        return p.source if p[:2] == (0, self.bits) and p[3:] == (0, False) else None
+
+    @property
+    def row_bytes(self) -> int:
+        """The fewest bytes of equal parts each of which has one piece at least, and none in common.
+
+        All of the word, if there is no smaller part.
+        """
+        for width in (8, 16, 32):
+            parts = range(0, self.bits, width)
+            within = all(p.at // width == (p.end - 1) // width for p in self.pieces)
+            filled = {p.at // width for p in self.pieces} == set(range(len(parts)))
+            if within and filled and width < self.bits:
+                return width // 8
+        return self.bits // 8
+
     def like(self, other: Word) -> bool:
         """Both have their constant bits and the places of their pieces in common."""
         mine, theirs = ([p._replace(source=NOWHERE) for p in w.pieces] for w in (self, other))

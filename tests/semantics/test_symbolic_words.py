@@ -64,6 +64,11 @@ EXACT = [
     "cvt.rn.f32.u32 %f1, {a}; mul.f32 %f1, %f1, 0f3E800000; cvt.rzi.s32.f32 {d}, %f1;",
     "st.shared.b32 [%s], {a}; ld.shared.u8 {d}, [%s+1];",
     "st.shared.b32 [%s], {a}; ld.shared.s16 {d}, [%s+2];",
+    "st.shared.b32 [%s], {a}; ld.shared.b32 {d}, [%s];",
+    "prmt.b32 %r9, {a}, {b}, {m}; st.shared.b32 [%s], %r9; ld.shared.s16 {d}, [%s+2];",
+    "prmt.b32 %r9, {a}, {b}, {m}; st.shared.b32 [%s], %r9; ld.shared.b32 {d}, [%s];",
+    "mov.b32 {{%h1, %h2}}, {a}; mov.b32 %r9, {{%h2, %h1}}; st.shared.b32 [%s], %r9;"
+    "ld.shared.u16 {d}, [%s];",
 ]  # fmt: skip
 # what is known by its name only
 NAMED = ["popc.b32 {d}, {a};", "clz.b32 {d}, {a};", "xor.b32 {d}, {a}, {b};", "brev.b32 {d}, {a};"]
@@ -218,6 +223,32 @@ def test_bytes_of_a_word_are_the_elements_of_a_tensor() -> None:
         "refuted",
         "value.mismatch",
     )
+
+
+COPIES = {
+    "by words": "ld.global.b32 %r1, [%d1]; st.shared.b32 [%s], %r1; bar.sync 0;",
+    "asynchronously": "cp.async.ca.shared.global [%s], [%d1], 4; cp.async.wait_all; bar.sync 0;",
+    "under a guard": "mov.b32 %r1, 0; setp.lt.u32 %p1, %tid.x, 40; @%p1 ld.global.b32 %r1, [%d1];"
+    "st.shared.b32 [%s], %r1; bar.sync 0;",
+}
+
+
+@pytest.mark.parametrize("dtype", ["u8", "s8", "u16", "s16", "u32"])
+@pytest.mark.parametrize("copy", COPIES)
+def test_elements_keep_their_identity_on_the_way_through_shared_memory(
+    copy: str, dtype: str
+) -> None:
+    """An element is copied within a word, then read alone: it is the element."""
+    width = int(dtype[1:]) // 8
+    a, z = symbol("a", dtype, 128 // width), out("z", "s32", LANES)
+    place = f"{SHARED} mad.lo.u64 %d1, %wide, 4, %pa;"
+    read = f"{place} {COPIES[copy]} ld.shared.{dtype} %r2, [%s+{{}}]; st.global.b32 [%z], %r2;"
+    plain = f"{place} ld.global.{dtype} %r2, [%d1+{{}}]; st.global.b32 [%z], %r2;"
+    last = 4 - width
+    assert told(judged(plain.format(last), read.format(last), (a, z))) == ("proved", "exact")
+    if width < 4:
+        verdict = judged(plain.format(last), read.format(0), (a, z))
+        assert told(verdict) == ("refuted", "value.mismatch")
 
 
 def test_a_byte_widened_with_its_sign_is_small() -> None:
