@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,6 +82,7 @@ class Tensor:
     `role`: `in`, `out`, `inout`. `init`: `undef` or `zero` (an out buffer that the host clears).
     `values`: known contents of an input (flat, row-major), or None. `compare`: False for an
     output that only one side has. `promise`: what the user says of its elements before the run.
+    `digest`: of the values, for comparisons.
     """
 
     name: str
@@ -89,9 +91,17 @@ class Tensor:
     role: str
     strides: tuple[int, ...] | None = None
     init: str = "undef"
-    values: NDArray[Any] | None = None
+    values: NDArray[Any] | None = field(default=None, compare=False)
     compare: bool = True
     promise: Promise = ANYTHING
+    digest: bytes = field(init=False, repr=False, default=b"")
+
+    def __post_init__(self) -> None:
+        # arrays have no equality of their own
+        if self.values is not None:
+            state = hashlib.sha256(self.values.dtype.str.encode())
+            state.update(np.ascontiguousarray(self.values).tobytes())
+            object.__setattr__(self, "digest", state.digest())
 
     @property
     def elements(self) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -321,6 +323,26 @@ def dump_launch(launch: Launch) -> str:
     if launch.externs:
         lines.append(f"externs: {_flow(dict(launch.externs))}")
     return "\n".join(lines) + "\n"
+
+
+def with_fields(
+    launch: Launch, given: Mapping[str, Mapping[str, Any]], where: str = "inputs"
+) -> Launch:
+    """The launch with further keys of its parameters, as they would stand in its file.
+
+    `given`: name -> key (`values`, `range`, `positive`, ...) -> value.
+    LaunchError for a name or a key that there is not, as `parse_launch`, with `where` for the file.
+    """
+    names = [param.name for param in launch.params]
+    for name in given:
+        if name not in names:
+            raise LaunchError(f"{where}: `{name}` is no parameter; there are {', '.join(names)}")
+    params = []
+    for param in launch.params:
+        more = given.get(param.name, {})
+        text = _flow(_param_fields(param) | dict(more))
+        params.append(_param(read_yaml(text, f"{where}: {param.name}"), Path()) if more else param)
+    return replace(launch, params=tuple(params))
 
 
 def _param_fields(param: Param) -> dict[str, Any]:

@@ -25,7 +25,13 @@ from kcheck.launch import (
     Tensor,
     TensorMap,
 )
-from kcheck.launch_file import dump_launch, find_launch, load_launch, parse_launch
+from kcheck.launch_file import (
+    dump_launch,
+    find_launch,
+    load_launch,
+    parse_launch,
+    with_fields,
+)
 
 GOOD = """\
 kernel: k
@@ -417,3 +423,20 @@ def test_no_mutation_crashes_the_reader(at: int, char: str) -> None:
     for text in (GOOD, IM2COL):
         with suppress(LaunchError):
             parse_launch(text[:at] + char + text[at + 1 :])
+
+
+def test_launches_with_other_values_are_other_launches() -> None:
+    launch = parse_launch(GOOD)
+    some = with_fields(launch, {"A": {"values": [1] * 128}})
+    assert some == with_fields(launch, {"A": {"values": [1] * 128}})
+    assert some not in (launch, with_fields(launch, {"A": {"values": [1] * 127 + [2]}}))
+
+
+def test_fields_are_read_as_in_a_file() -> None:
+    launch = with_fields(parse_launch(GOOD), {"A": {"range": [-1, 1]}, "scale": {"positive": True}})
+    assert launch.buffers["A"].promise == Promise(-1, 1)
+    assert launch == parse_launch(dump_launch(launch))
+    with pytest.raises(LaunchError, match=r"^given: A:1: range: found 1 numbers"):
+        with_fields(launch, {"A": {"range": [1]}}, "given")
+    with pytest.raises(LaunchError, match=r"^inputs: `B` is no parameter; there are A, C, n"):
+        with_fields(launch, {"B": {"positive": True}})

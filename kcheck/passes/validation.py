@@ -23,11 +23,12 @@ class Validate:
     `reference`: what the kernel must equal: None (the same program without optimizations),
     another prim_func, the path of a PTX file with its launch file, or a function of the inputs
     (`lambda A, B: A @ B`). `every_rung`: prove each optimization by itself. `bisect`: name the
-    optimization at fault. `engine`,
-    `time_limit` (seconds), `memory_limit` (MB), `strict`, `mask_literals`: as `equivalent` has
-    them. `shapes`: numbers for symbolic extents; the verdict is for these. `on_undecided`: what
-    to do where there is no answer, or kcheck fails: warn, error or ignore. `report`: the folder
-    that gets a folder for each kernel that is not proved.
+    optimization at fault. `engine`, `time_limit` (seconds), `memory_limit` (MB), `strict`,
+    `mask_literals`: as `equivalent` has them. `shapes`: numbers for symbolic extents; the verdict
+    is for these. `inputs`: what is known of buffers and scalars, by name, in the words of a launch
+    file: `{"index": {"range": [0, 511]}, "seed": {"values": [7]}}`; values may be arrays.
+    `on_undecided`: what to do where there is no answer, or kcheck fails: warn, error or ignore.
+    `report`: the folder that gets a folder for each kernel that is not proved.
     UsageError for what is none of these.
     """
 
@@ -40,11 +41,19 @@ class Validate:
     strict: bool = False
     mask_literals: tuple[float, ...] = ()
     shapes: Mapping[str, int] = field(default_factory=dict[str, int])
+    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     on_undecided: str = "warn"
     report: str | Path = "kcheck-reports"
     seed: int | None = None
 
     def __post_init__(self) -> None:
+        plain = {
+            name: {
+                key: getattr(value, "tolist", lambda v=value: v)() for key, value in keys.items()
+            }
+            for name, keys in self.inputs.items()
+        }
+        object.__setattr__(self, "inputs", plain)  # arrays have no text that says all of them
         for name, value, known in (
             ("on_undecided", self.on_undecided, UNDECIDED),
             ("engine", self.engine, ENGINES),

@@ -25,7 +25,7 @@ from kcheck.passes.validation import (
     ValidationWarning,
     digest,
 )
-from kcheck.verdict import UsageError, Verdict
+from kcheck.verdict import Finding, UsageError, Verdict
 
 LOG = logging.getLogger("kcheck")
 
@@ -110,8 +110,9 @@ def internal(error: Exception) -> Verdict:
         "w", prefix="kcheck-", suffix=".traceback", delete=False, encoding="utf-8"
     ) as file:
         traceback.print_exception(error, file=file)
-    hint = f"report this bug; the traceback is in {file.name}"
-    return Verdict("error", f"internal.{type(error).__name__}: {error}", next_steps=(hint,))
+    reason = f"internal.{type(error).__name__}"
+    found = Finding(reason, f"{error}; the traceback is in {file.name}", "both")
+    return Verdict("error", reason, findings=(found,), next_steps=("report this bug",))
 
 
 def settle(outcome: Outcome, options: Validate) -> None:
@@ -141,6 +142,7 @@ def validated(given: Mapping[str, Any], options: Validate, compile_it: Callable[
             pass_configs=given.get("pass_configs"),
             compile_flags=given.get("compile_flags"),
             shapes=options.shapes,
+            inputs=options.inputs,
         )
     except Unsupported as error:
         kernel = compile_it()

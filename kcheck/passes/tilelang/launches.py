@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any
 
-from kcheck.launch import Launch, Param, Scalar, Tensor, row_major
+from kcheck.launch import Launch, LaunchError, Param, Scalar, Tensor, row_major
+from kcheck.launch_file import with_fields
 from kcheck.passes.tilelang.installed import tvm
 from kcheck.passes.tilelang.request import Request, Unsupported
+from kcheck.verdict import UsageError
 
 # element types of TIR -> of a launch
 DTYPES = {
@@ -26,7 +28,7 @@ READ = 1  # of the mask of tvm_access_ptr
 
 
 def launch_of(request: Request, device_mod: Any) -> Launch:
-    """The launch of the one kernel of a module. Unsupported.
+    """The launch of the one kernel of a module. Unsupported; UsageError for wrong `inputs`.
 
     Parameters of a device function are sorted by name: they are matched with the prim_func's
     buffers by the variable of the data, which is not always the name of the buffer.
@@ -42,7 +44,7 @@ def launch_of(request: Request, device_mod: Any) -> Launch:
         for word in ("blockIdx", "threadIdx")
     )
     cluster = tuple(int(n) for n in function.attrs.get("cluster_dims", (1, 1, 1)))
-    return Launch(
+    launch = Launch(
         str(function.attrs["global_symbol"]),
         (grid[0], grid[1], grid[2]),
         (block[0], block[1], block[2]),
@@ -51,6 +53,10 @@ def launch_of(request: Request, device_mod: Any) -> Launch:
         dynamic_shared=_number(request, function.attrs.get("dyn_shared_memory_buf", 0)),
         path=request.name,
     )
+    try:
+        return with_fields(launch, request.inputs, f"{request.name}: inputs")
+    except LaunchError as error:
+        raise UsageError(str(error)) from error
 
 
 def parameter_names(func: Any) -> list[str]:

@@ -66,8 +66,11 @@ def reference(given: Any, wanted: Request, ladder: Ladder) -> Reference:
     if given is None:
         return Reference(ladder.first)
     if _is_program(given):
-        other = request(given, wanted.target, shapes=wanted.shapes)
         names, theirs = parameter_names(wanted.func), parameter_names(given)
+        known = {
+            b: wanted.inputs[a] for a, b in zip(names, theirs, strict=False) if a in wanted.inputs
+        }
+        other = request(given, wanted.target, shapes=wanted.shapes, inputs=known)
         if len(names) != len(theirs):
             raise UsageError(
                 f"Validate: the reference `{other.name}` has {len(theirs)} buffers, "

@@ -28,7 +28,7 @@ class Unsupported(Exception):
 class Request:
     """One compile. `target`: a TVM target; `configs`: pass configs by their names, compile flags
     among them; `outputs`: positions of the parameters that the callee allocates; `shapes`:
-    symbolic extents -> numbers.
+    symbolic extents -> numbers; `inputs`: what is known of buffers, by name and key.
     """
 
     func: Any
@@ -36,6 +36,7 @@ class Request:
     configs: Mapping[str, Any]
     outputs: tuple[int, ...]
     shapes: Mapping[str, int]
+    inputs: Mapping[str, Mapping[str, Any]]
 
     @cached_property
     def own(self) -> Any:
@@ -53,7 +54,7 @@ class Request:
     @property
     def key(self) -> str:
         """A text that says all of it."""
-        options = [dict(self.configs), self.outputs, dict(self.shapes)]
+        options = [dict(self.configs), self.outputs, dict(self.shapes), dict(self.inputs)]
         return "\n".join(
             (self.func.script(show_meta=True), str(self.target), json.dumps(options, default=str))
         )
@@ -67,6 +68,7 @@ def request(
     pass_configs: Mapping[Any, Any] | None = None,
     compile_flags: Sequence[str] | str | None = None,
     shapes: Mapping[str, int] | None = None,
+    inputs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Request:
     """A Request from the arguments of `tilelang.compile`, as that reads them.
 
@@ -93,6 +95,7 @@ def request(
         plain,
         tuple(sorted(i + count if i < 0 else i for i in outputs)),
         dict(shapes or {}),
+        dict(inputs or {}),
     )
 
 

@@ -398,3 +398,67 @@ def twice_reversed() -> Any:
             Y[tx] = second[127 - tx]
 
     return twice_reversed
+
+
+def picked(m: int = 64, n: int = 100) -> Any:
+    """One element of each row, by an index that is an input."""
+
+    @T.prim_func
+    def picked(X: T.Tensor((m, n), F32), L: T.Tensor((m,), "int32"), O: T.Tensor((m,), F32)):
+        with T.Kernel(1, threads=m):
+            for i in T.Parallel(m):
+                O[i] = X[i, L[i]]
+
+    return picked
+
+
+def dequantized_gemm(m: int = 32, n: int = 32, k: int = 64, stages: int = 2) -> Any:
+    """A product with 4-bit weights, two in a byte."""
+    bk = 32
+
+    @T.prim_func
+    def dequantized(
+        A: T.Tensor((m, k), F16),
+        B: T.Tensor((n, k // 2), "uint8"),
+        S: T.Tensor((n,), F16),
+        C: T.Tensor((m, n), F16),
+    ):
+        with T.Kernel(1, threads=128):
+            As = T.alloc_shared((m, bk), F16)
+            Bs = T.alloc_shared((n, bk // 2), "uint8")
+            Bl = T.alloc_fragment((n, bk // 2), "uint8")
+            Bd = T.alloc_fragment((n, bk), F16)
+            Bds = T.alloc_shared((n, bk), F16)
+            Cl = T.alloc_fragment((m, n), F32)
+            T.clear(Cl)
+            for ko in T.Pipelined(k // bk, num_stages=stages):
+                T.copy(A[0, ko * bk], As)
+                T.copy(B[0, ko * bk // 2], Bs)
+                T.copy(Bs, Bl)
+                for i, j in T.Parallel(n, bk):
+                    nibble = (Bl[i, j // 2] >> ((j % 2) * 4).astype("uint8")) & T.uint8(0xF)
+                    Bd[i, j] = nibble.astype(F16) * S[i]
+                T.copy(Bd, Bds)
+                T.gemm(As, Bds, Cl, transpose_B=True)
+            T.copy(Cl, C)
+
+    return dequantized
+
+
+def int8_gemm(m: int = 64, n: int = 64, k: int = 64, stages: int = 2) -> Any:
+    @T.prim_func
+    def int8_gemm(
+        A: T.Tensor((m, k), "int8"), B: T.Tensor((n, k), "int8"), C: T.Tensor((m, n), "int32")
+    ):
+        with T.Kernel(1, threads=128):
+            As = T.alloc_shared((m, 32), "int8")
+            Bs = T.alloc_shared((n, 32), "int8")
+            Cl = T.alloc_fragment((m, n), "int32")
+            T.clear(Cl)
+            for ko in T.Pipelined(k // 32, num_stages=stages):
+                T.copy(A[0, ko * 32], As)
+                T.copy(B[0, ko * 32], Bs)
+                T.gemm(As, Bs, Cl, transpose_B=True)
+            T.copy(Cl, C)
+
+    return int8_gemm

@@ -28,6 +28,8 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
     "layernorm": lambda: kernels.layer_norm(4),
     "conv2d, im2col": kernels.conv2d,
     "attention, causal": lambda: kernels.flash(causal=True),
+    "int8 gemm": kernels.int8_gemm,
+    "gemm with 4-bit weights": kernels.dequantized_gemm,
 }
 # the full range of shapes, and what takes long
 MORE: dict[str, Callable[[], Any]] = {

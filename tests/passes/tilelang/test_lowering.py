@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kcheck.launch import Tensor
 from kcheck.passes.tilelang import nvcc
 from kcheck.passes.tilelang.lowering import lower
 from kcheck.passes.tilelang.request import FLAGS, Unsupported, request
+from kcheck.verdict import UsageError
 from tests.passes.tilelang import kernels
 from tests.passes.tilelang.support import asked
 
@@ -66,6 +68,23 @@ def test_symbolic_extents_need_shapes() -> None:
     launch = lower(asked(func, shapes={"m": 5}), {}).launch
     assert launch.grid == (5, 1, 1)
     assert launch.buffers["X"].shape == (5, 256)
+
+
+def test_what_is_known_of_inputs() -> None:
+    """In the words of a launch file, with its errors."""
+    func = kernels.picked(4)
+    launch = lower(asked(func, inputs={"L": {"range": [0, 99]}}), {}).launch
+    assert (launch.buffers["L"].promise.low, launch.buffers["L"].promise.high) == (0, 99)
+    launch = lower(asked(func, inputs={"L": {"values": [1, 2, 3, 4]}}), {}).launch
+    assert np.array_equal(launch.buffers["L"].values, [1, 2, 3, 4])  # type: ignore[arg-type]
+    for wrong, words in (
+        ({"M": {"range": [0, 1]}}, "picked: inputs: `M` is no parameter; there are L, O, X"),
+        ({"L": {"rang": [0, 1]}}, "inputs: L:1: rang: found an unknown key"),
+        ({"L": {"values": [1]}}, "values: found 1 values"),
+        ({"O": {"range": [0, 1]}}, "a range only for role in or inout"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            lower(asked(func, inputs=wrong), {})
 
 
 def test_two_kernels_are_refused() -> None:

@@ -11,6 +11,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kcheck.passes.tilelang import compiled, installed
@@ -149,6 +150,27 @@ def test_what_can_not_be_validated(
     monkeypatch.setattr(Validation, "compare", fails)
     with pytest.warns(ValidationWarning, match=r"internal.ZeroDivisionError.*traceback is in"):
         enabled.compile(kernels.add(1020), **COMPILE, validate=True)
+
+
+def test_inputs_with_a_promise(enabled: Any, fresh_cache: Path, tmp_path: Path) -> None:
+    """A verdict is kept for the inputs that it was made for."""
+    func = kernels.picked()
+
+    def compiled(index: dict[str, Any]) -> Any:
+        options = Validate(inputs={"L": index}, on_undecided="error", report=tmp_path)
+        return enabled.compile(func, **COMPILE, pass_configs=unguarded, validate=options)
+
+    unguarded = {"tl.disable_safe_memory_legalize": True}
+    values = np.arange(64)
+    assert compiled({"range": [0, 99]})
+    assert compiled({"values": values})
+    values[63] = 100
+    with pytest.raises(ValidationError, match=r"bounds.global"):
+        compiled({"values": values})
+    with pytest.raises(ValidationError, match=r"unsupported.symbolic-address"):
+        compiled({"range": [0, 100]})
+    with pytest.raises(UsageError, match="`M` is no parameter"):
+        enabled.compile(func, **COMPILE, validate=Validate(inputs={"M": {"positive": True}}))
 
 
 def test_a_changed_compiler_is_noticed(
