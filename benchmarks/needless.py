@@ -21,8 +21,8 @@ from kcheck.semantics.accesses import Access
 from kcheck.semantics.barriers import NONE
 from kcheck.semantics.builders import BUILDERS
 from kcheck.semantics.copies import Copies
-from kcheck.semantics.decode import decode
 from kcheck.semantics.machine import Machine
+from kcheck.semantics.program import decode
 from kcheck.semantics.races import WARP, Races
 from kcheck.semantics.regions import Region
 from kcheck.semantics.shadow import WRITE, Shadow

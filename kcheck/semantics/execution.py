@@ -14,11 +14,11 @@ from kcheck.launch import Launch, Tensor
 from kcheck.ptx_frontend.kernel import Idiom, Kernel
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics.builders import BUILDERS
-from kcheck.semantics.decode import decode
 from kcheck.semantics.flags import Rewatch
 from kcheck.semantics.format_builders import TRUE_FORMATS
 from kcheck.semantics.machine import BudgetError, Fault, Machine
 from kcheck.semantics.memory import Memory
+from kcheck.semantics.program import decode
 from kcheck.semantics.race_reports import Race
 from kcheck.semantics.symbolic import guarded_symbolically
 from kcheck.semantics.values import Unsupported

@@ -11,8 +11,9 @@ from kcheck.launch import Launch, Tensor
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics.builders import BUILDERS
-from kcheck.semantics.decode import Decoder, refusal
+from kcheck.semantics.decode import Decoder
 from kcheck.semantics.machine import Machine
+from kcheck.semantics.program import refusal
 from kcheck.semantics.symbolic import guarded_symbolically
 from kcheck.semantics.values import Unsupported
 
