@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from kcheck.launch import FLOATS, Launch, Tensor, row_major
+from kcheck.specification.functions import FUNCTIONS
 from kcheck.specification.program import kernel
 from kcheck.specification.symbolic import Buffer, Leaf, Positions, Recorder, Stage, Symbolic
 from kcheck.verdict import UsageError
@@ -25,7 +26,7 @@ def specified(function: Callable[..., Any], tensors: Sequence[Tensor]) -> tuple[
     """
     inputs = [t for t in tensors if t.role in ("in", "inout")]
     outputs = [t for t in tensors if t.role in ("out", "inout")]
-    recorder = Recorder()
+    recorder = Recorder(FUNCTIONS)
     buffers = {t.name: Buffer(t.name, np.arange(t.elements, dtype=np.int64)) for t in tensors}
     arrays = {
         t.name: Symbolic(recorder, Leaf(buffers[t.name], _positions(t, buffers[t.name])), t.shape)
@@ -42,7 +43,7 @@ def specified(function: Callable[..., Any], tensors: Sequence[Tensor]) -> tuple[
         target = buffers[tensor.name]
         at = _positions(tensor, target)
         recorder.stages.append(Stage(target, at, "", value.node))
-    read = {t.name: replace(t, dtype="f32") for t in tensors}
+    read = {t.name: replace(t, dtype="f32") if t.dtype in FLOATS else t for t in tensors}
     return kernel(recorder.stages, read)
 
 
@@ -79,8 +80,6 @@ def _results(value: Any, outputs: Sequence[Tensor]) -> dict[str, Any]:
 
 def _copied(recorder: Recorder, tensor: Tensor, value: Any) -> Symbolic:
     """The value of an output in its shape; apart from it, where it is an input as well."""
-    if tensor.dtype not in FLOATS:
-        raise UsageError(f"specification: `{tensor.name}` has elements of type {tensor.dtype}")
     zero = Symbolic(recorder, Leaf(Buffer("", np.zeros(1, np.int64)), np.zeros((), np.int64)), ())
     array = zero._of(value)
     if array.shape != tensor.shape:

@@ -1,7 +1,7 @@
 """The stages of a function as a PTX kernel: one loop over elements for each.
 
-The kernel is plain on purpose: it is the side that is trusted. Numbers are f32 throughout: over
-the reals formats mean nothing.
+The kernel is plain on purpose: it is the side that is trusted. Numbers are f32 throughout, integers
+too: over the reals formats mean nothing.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kcheck.launch import Launch, Tensor
-from kcheck.specification.symbolic import Known, Leaf, Node, Positions, Stage
+from kcheck.launch import DTYPE_BYTES, Launch, Tensor
+from kcheck.specification.symbolic import Apply, Known, Leaf, Node, Positions, Stage, Take
 from kcheck.verdict import UsageError
 
 NAME = "specification"
@@ -26,7 +26,23 @@ THREADS = 1024
 MOST_CTAS = 1 << 16
 # positions of a leaf that follow no strides, or numbers: more are refused
 MOST_TABLE = 1 << 20
+# a position that no buffer has
+OUTSIDE = 1 << 30
 LOG2E, LN2 = "0f3FB8AA3B", "0f3F317218"
+
+
+def _bits(*lines: str) -> tuple[str, ...]:
+    """An operation on the two's complement of integers: {u} and {v} hold them, {u} the result.
+
+    64 bits hold what integers of up to 32 bits make, so that nothing wraps.
+    """
+    other = ("cvt.rzi.s64.f32 {v}, {b};",) if any("{v}" in line for line in lines) else ()
+    return ("cvt.rzi.s64.f32 {u}, {a};", *other, *lines, "cvt.rn.f32.s64 {d}, {u};")
+
+
+# integers that are narrower than the registers they are made in: NumPy's conversions wrap
+WRAPPED = ("s8", "u8", "s16", "u16", "s32", "u32")
+
 
 # operation -> PTX that makes {d} of {a}, {b}, {c}; d, a, b of comparisons: predicate, numbers
 OPERATIONS: dict[str, tuple[str, ...]] = {
@@ -46,7 +62,24 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "log": ("lg2.approx.f32 {t}, {a};", f"mul.f32 {{d}}, {{t}}, {LN2};"),
     "tanh": ("tanh.approx.f32 {d}, {a};",),
     "where": ("selp.f32 {d}, {b}, {c}, {a};",),
+    "floor": ("cvt.rmi.f32.f32 {d}, {a};",),
+    "ceil": ("cvt.rpi.f32.f32 {d}, {a};",),
+    "rint": ("cvt.rni.f32.f32 {d}, {a};",),
+    "trunc": ("cvt.rzi.f32.f32 {d}, {a};",),
+    **{f"as {t}": _bits(f"cvt.s64.{t} {{u}}, {{u}};") for t in WRAPPED},
+    "as s64": _bits(),
+    "sin": ("sin.approx.f32 {d}, {a};",),
+    "cos": ("cos.approx.f32 {d}, {a};",),
+    "floor_divide": ("div.rn.f32 {t}, {a}, {b};", "cvt.rmi.f32.f32 {d}, {t};"),
+    "bitwise_and": _bits("and.b64 {u}, {u}, {v};"),
+    "bitwise_or": _bits("or.b64 {u}, {u}, {v};"),
+    "bitwise_xor": _bits("xor.b64 {u}, {u}, {v};"),
+    "invert": _bits("not.b64 {u}, {u};"),
+    "left_shift": _bits("cvt.u32.u64 {w}, {v};", "shl.b64 {u}, {u}, {w};"),
+    "right_shift": _bits("cvt.u32.u64 {w}, {v};", "shr.s64 {u}, {u}, {w};"),
 }
+# placeholder of a row of OPERATIONS -> the kind of register that it stands for
+TEMPORARIES = {"t": "f", "u": "rd", "v": "rd", "w": "r"}
 FLAGS: dict[str, tuple[str, ...]] = {
     "less": ("setp.lt.f32 {d}, {a}, {b};",),
     "less_equal": ("setp.le.f32 {d}, {a}, {b};",),
@@ -68,10 +101,13 @@ REDUCTIONS = {
 
 
 def literal(value: float) -> str:
-    """A number as PTX writes an f32. UsageError if that is another one, but for its rounding."""
+    """A number as PTX writes an f32. UsageError if that is another one, but for its rounding.
+
+    Integers of up to 2^53 are meant as they stand; larger ones (-1e30) are rounded already.
+    """
     with np.errstate(over="ignore"):
         rounded = float(np.float32(value))
-    whole = float(value).is_integer() and abs(value) != math.inf
+    whole = float(value).is_integer() and abs(value) <= 2**53
     if (
         math.isnan(value)
         or (whole and rounded != value)
@@ -152,8 +188,9 @@ class Walk:
         return self.writer.made("f", f"ld.global.f32 {{d}}, [{self.address(name, at)}];")
 
     def address(self, name: str, at: str) -> str:
-        """A register with the address of an element of four bytes."""
-        offset = self.writer.made("rd", f"mul.wide.u32 {{d}}, {at}, 4;")
+        """A register with the address of an element."""
+        size = DTYPE_BYTES[self.writer.tensors[name].dtype]
+        offset = self.writer.made("rd", f"mul.wide.u32 {{d}}, {at}, {size};")
         return self.writer.made("rd", f"add.s64 {{d}}, {self.writer.base(name)}, {offset};")
 
     def _strides(self, at: Positions, root: Positions) -> tuple[int, tuple[int, ...] | None]:
@@ -202,12 +239,8 @@ def _split(writer: Writer, flat: str, shape: Sequence[int]) -> list[str]:
 def _value(walk: Walk, node: Node, flag: bool = False) -> str:
     """A register with the value of an expression: a number, or a predicate."""
     writer = walk.writer
-    if isinstance(node, (Leaf, Known)):
-        if isinstance(node, Leaf):
-            at = walk.address(node.buffer.name, walk.position(node.at, node.buffer.root))
-            number = writer.made("f", f"ld.global.f32 {{d}}, [{at}];")
-        else:
-            number = walk.number(node.values)
+    if not isinstance(node, Apply):
+        number = walk.number(node.values) if isinstance(node, Known) else _loaded(walk, node)
         if flag:
             return writer.made("p", f"setp.neu.f32 {{d}}, {number}, 0f00000000;")
         return number
@@ -220,14 +253,52 @@ def _value(walk: Walk, node: Node, flag: bool = False) -> str:
     names = dict(zip("abc", inputs, strict=False))
     made = writer.new("p" if is_flag else "f")
     lines = (FLAGS if is_flag else OPERATIONS)[operation]
-    extra = writer.new("f") if len(lines) > 1 else ""
+    text = "".join(lines)
+    names |= {k: writer.new(kind) for k, kind in TEMPORARIES.items() if f"{{{k}}}" in text}
     for line in lines:
-        writer.say(line.format(d=made, t=extra, **names))
+        writer.say(line.format(d=made, **names))
     if is_flag == flag:
         return made
     if flag:
         return writer.made("p", f"setp.neu.f32 {{d}}, {made}, 0f00000000;")
     return writer.made("f", f"selp.f32 {{d}}, 0f3F800000, 0f00000000, {made};")
+
+
+def _loaded(walk: Walk, node: Leaf | Take) -> str:
+    """A register with an element of a buffer, as a number."""
+    writer, name = walk.writer, node.buffer.name
+    at = walk.position(node.at, node.buffer.root)
+    if isinstance(node, Take):
+        index = writer.made("r", f"cvt.rzi.s32.f32 {{d}}, {_value(walk, node.index)};")
+        at = writer.made("r", f"mad.lo.s32 {{d}}, {index}, {node.stride}, {at};")
+        # an index beyond its axis must not reach another row: it leaves the buffer
+        inside = writer.made("p", f"setp.lt.u32 {{d}}, {index}, {node.extent};")
+        at = writer.made("r", f"selp.b32 {{d}}, {at}, {OUTSIDE}, {inside};")
+    dtype = writer.tensors[name].dtype
+    place = walk.address(name, at)
+    if dtype == "f32":
+        return writer.made("f", f"ld.global.f32 {{d}}, [{place}];")
+    wide, kind = _register(dtype)
+    whole = writer.made(kind, f"ld.global.{dtype} {{d}}, [{place}];")
+    return writer.made("f", f"cvt.rn.f32.{wide} {{d}}, {whole};")
+
+
+def _register(dtype: str) -> tuple[str, str]:
+    """The type and kind of the register that holds an integer."""
+    return (dtype, "rd") if dtype[1:] == "64" else (f"{dtype[0]}32", "r")
+
+
+def _store(walk: Walk, stage: Stage, value: str) -> None:
+    """A number to its place; in a buffer of integers what NumPy makes of it: whole, wrapped."""
+    writer, name = walk.writer, stage.target.name
+    place = walk.address(name, walk.position(stage.at, stage.target.root))
+    dtype = writer.tensors[name].dtype
+    if dtype != "f32":
+        sign = "u" if dtype == "u64" else "s"
+        value = writer.made("rd", f"cvt.rzi.{sign}64.f32 {{d}}, {value};")
+        if _register(dtype)[1] == "r":
+            value = writer.made("r", f"cvt.u32.u64 {{d}}, {value};")
+    writer.say(f"st.global.{dtype} [{place}], {value};")
 
 
 def _stage(writer: Writer, stage: Stage, ctas: int) -> None:
@@ -241,8 +312,7 @@ def _stage(writer: Writer, stage: Stage, ctas: int) -> None:
     target = Walk(writer, stage.at.shape, axes)
     reduced = stage.reduction != ""
     value = _reduction(writer, stage, axes) if reduced else _value(target, stage.node)
-    place = target.position(stage.at, stage.target.root)
-    writer.say(f"st.global.f32 [{target.address(stage.target.name, place)}], {value};")
+    _store(target, stage, value)
     writer.say(f"add.u32 {at}, {at}, {THREADS * ctas};")
     writer.say(f"bra {again};")
     writer.lines.append(f"{done}:")

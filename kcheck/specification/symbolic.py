@@ -8,8 +8,8 @@ buffer that later expressions read.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -45,6 +45,19 @@ class Known:
 
 
 @dataclass(frozen=True, eq=False)
+class Take:
+    """Elements of a buffer: at positions `at`, and `stride` times an unknown index below `extent`
+    beyond.
+    """
+
+    buffer: Buffer
+    at: Positions
+    stride: int
+    extent: int
+    index: Node
+
+
+@dataclass(frozen=True, eq=False)
 class Apply:
     """An operation (a key of `program.OPERATIONS`) on expressions of one shape."""
 
@@ -52,7 +65,7 @@ class Apply:
     arguments: tuple[Node, ...]
 
 
-Node: TypeAlias = Leaf | Known | Apply
+Node: TypeAlias = Leaf | Known | Take | Apply
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +83,11 @@ class Stage:
 
 @dataclass
 class Recorder:
-    """The stages of one function, in order."""
+    """The stages of one function, in order. `functions`: NumPy's functions that are known, each
+    with what it does here, given `of`, which makes arrays of expressions.
+    """
 
+    functions: Mapping[Any, Callable[..., Any]]
     stages: list[Stage] = field(default_factory=list[Stage])
 
     def made(self, reduction: str, node: Node, shape: Shape, length: int = 1) -> Symbolic:
@@ -84,21 +100,14 @@ class Recorder:
         return Symbolic(self, Leaf(buffer, at), shape)
 
 
-def leaves(node: Node) -> Iterator[Leaf | Known]:
-    """All leaves of an expression, from the left."""
-    if isinstance(node, Apply):
-        for argument in node.arguments:
-            yield from leaves(argument)
-    else:
-        yield node
-
-
 def _moved(node: Node, move: Callable[[Any], Any]) -> Node:
     """The expression with the same move made in the arrays of all leaves."""
     if isinstance(node, Leaf):
         return Leaf(node.buffer, move(node.at))
     if isinstance(node, Known):
         return Known(move(node.values))
+    if isinstance(node, Take):
+        return replace(node, at=move(node.at), index=_moved(node.index, move))
     return Apply(node.operation, tuple(_moved(a, move) for a in node.arguments))
 
 
@@ -110,17 +119,21 @@ _UFUNCS: dict[Any, str] = {
         *((n, n) for n in ("exp2", "log", "log2", "tanh", "absolute", "subtract", "square")),
         *((n, n) for n in ("less", "less_equal", "greater", "greater_equal", "equal")),
         *((n, n) for n in ("not_equal", "logical_and", "logical_or", "logical_not")),
+        *((n, n) for n in ("floor", "ceil", "rint", "trunc", "sin", "cos")),
+        *((n, n) for n in ("floor_divide", "bitwise_and", "bitwise_or", "bitwise_xor")),
+        *((n, n) for n in ("left_shift", "right_shift", "invert")),
         ("true_divide", "divide"),
         ("fmax", "maximum"),
         ("fmin", "minimum"),
-        ("bitwise_and", "logical_and"),
-        ("bitwise_or", "logical_or"),
-        ("invert", "logical_not"),
     )
 }
-
-
-_BITWISE = frozenset({np.bitwise_and, np.bitwise_or, np.invert})
+# of flags these are something else
+_OF_FLAGS = {
+    "bitwise_and": "logical_and",
+    "bitwise_or": "logical_or",
+    "bitwise_xor": "not_equal",
+    "invert": "logical_not",
+}
 # operations that give flags
 _FLAGS = frozenset(
     {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
@@ -175,13 +188,17 @@ class Symbolic(np.lib.mixins.NDArrayOperatorsMixin):
             return _power(self._of(inputs[0]), inputs[1])
         if ufunc is np.reciprocal:
             return 1.0 / self._of(inputs[0])
-        known = ufunc in _UFUNCS
-        if not known or (ufunc in _BITWISE and not all(map(_is_flag, inputs))):
+        if ufunc is np.remainder:
+            return inputs[0] - np.floor_divide(*inputs) * inputs[1]
+        if ufunc not in _UFUNCS:
             raise UsageError(f"specification: np.{ufunc.__name__} is not known")
-        return self._apply(_UFUNCS[ufunc], *inputs)
+        operation = _UFUNCS[ufunc]
+        if operation in _OF_FLAGS and all(map(_is_flag, inputs)):
+            operation = _OF_FLAGS[operation]
+        return self._apply(operation, *inputs)
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
-        known = _FUNCTIONS.get(function)
+        known = self.recorder.functions.get(function)
         if known is None:
             raise UsageError(f"specification: np.{function.__name__} is not known")
         array = next((a for a in _flat(arguments) if isinstance(a, Symbolic)), self)
@@ -213,6 +230,9 @@ class Symbolic(np.lib.mixins.NDArrayOperatorsMixin):
     # moves
 
     def __getitem__(self, key: Any) -> Symbolic:
+        keys = key if isinstance(key, tuple) else (key,)
+        if any(isinstance(k, Symbolic) for k in keys):
+            return _taken(self, keys)
         return self._move(lambda array: array[key])
 
     def broadcast_to(self, shape: Shape) -> Symbolic:
@@ -233,10 +253,16 @@ class Symbolic(np.lib.mixins.NDArrayOperatorsMixin):
         return self._move(lambda array: array.swapaxes(one, other))
 
     def astype(self, dtype: Any) -> Symbolic:
-        """The same: formats mean nothing over the reals. UsageError for integers."""
-        if not np.issubdtype(np.dtype(dtype), np.floating):
-            raise UsageError(f"specification: astype({np.dtype(dtype)}) rounds")
-        return self
+        """The same: formats mean nothing over the reals; but integers are whole, and wrap."""
+        wanted = np.dtype(dtype)
+        if wanted.kind == "f":
+            return self
+        if wanted.kind == "b":
+            return self._apply("not_equal", self, 0.0)
+        name = f"{'s' if wanted.kind == 'i' else 'u'}{8 * wanted.itemsize}"
+        if wanted.kind not in "iu" or name == "u64":
+            raise UsageError(f"specification: astype({wanted}) is not known")
+        return self._apply(f"as {name}", self)
 
     # reductions, with the arguments that NumPy's have in their order
 
@@ -338,76 +364,33 @@ def _power(base: Symbolic, exponent: Any) -> Symbolic:
     return found
 
 
-def _where(of: Any, condition: Any, one: Any, other: Any) -> Symbolic:
-    found: Symbolic = of(0.0)._apply("where", condition, one, other)
-    return found
+def _taken(array: Symbolic, keys: tuple[Any, ...]) -> Symbolic:
+    """Indexed by one array of unknown integers, among others that are known."""
+    unknown = [k for k in keys if isinstance(k, Symbolic)]
+    if len(unknown) > 1:
+        raise UsageError("specification: indexed by two arrays that are unknown")
+    leaf = array.node
+    made = any(isinstance(leaf, Leaf) and leaf.buffer is s.target for s in array.recorder.stages)
+    if not isinstance(leaf, Leaf) or made:
+        raise UsageError("specification: an unknown index into what is no input")
+    index = unknown[0]
 
+    def picked(of: Any, numbers: Any) -> Any:
+        return of[tuple(numbers if isinstance(k, Symbolic) else k for k in keys)]
 
-def _clip(of: Any, array: Any, low: Any, high: Any) -> Symbolic:
-    bounded = array if low is None else np.maximum(array, low)
-    return of(bounded if high is None else np.minimum(bounded, high))
-
-
-def _triangle(of: Any, array: Any, k: int, lower: bool) -> Symbolic:
-    ones = np.ones(array.shape[-2:])
-    mask = np.tril(ones, k) if lower else np.triu(ones, k)
-    return _where(of, np.broadcast_to(mask, array.shape), array, 0.0)
-
-
-def _pad(
-    of: Any, array: Any, width: Any, mode: str = "constant", constant_values: float = 0
-) -> Any:
-    """NumPy itself says which element goes where, and where there is none."""
-    if mode != "constant":
-        raise UsageError(f"specification: np.pad of mode {mode} is not known")
-    numbered = np.arange(array.size).reshape(array.shape)
-    at = np.pad(numbered, width, constant_values=-1)
-    found = array.reshape(-1)[np.maximum(at, 0)]
-    return _where(of, at >= 0, found, constant_values)
-
-
-def _einsum(of: Any, subscripts: str, *operands: Any) -> Symbolic:
-    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
-    terms = inputs.split(",")
-    if not arrow or "." in subscripts or len(terms) != len(operands):
-        raise UsageError(f"specification: np.einsum({subscripts!r}) needs `->` and no ellipsis")
-    labels = output + "".join(sorted(set(inputs) - set(output + ",")))
-    product: Any = None
-    for term, operand in zip(terms, map(of, operands), strict=True):
-        if len(set(term)) != len(term):
-            raise UsageError(f"specification: np.einsum({subscripts!r}) repeats a label")
-        kept = [label for label in labels if label in term]
-        array = operand.stored().transpose(*(term.index(label) for label in kept))
-        array = array[tuple(slice(None) if label in term else None for label in labels)]
-        product = array if product is None else product * array
-    summed = tuple(range(len(output), len(labels)))
-    return of(product.sum(summed) if summed else product)
-
-
-def _method(name: str) -> Callable[..., Any]:
-    return lambda of, array, *arguments, **options: getattr(of(array), name)(*arguments, **options)
-
-
-# NumPy's function -> what it does here, given `of`, which makes arrays of expressions
-_FUNCTIONS: dict[Any, Callable[..., Any]] = {
-    np.sum: _method("sum"),
-    np.max: _method("max"),
-    np.min: _method("min"),
-    np.amax: _method("max"),
-    np.amin: _method("min"),
-    np.mean: _method("mean"),
-    np.var: _method("var"),
-    np.reshape: _method("reshape"),
-    np.swapaxes: _method("swapaxes"),
-    np.broadcast_to: _method("broadcast_to"),
-    np.transpose: lambda of, a, axes=None: of(a).transpose(*(axes or ())),
-    np.expand_dims: lambda of, a, axis: of(a)._move(lambda x: np.expand_dims(x, axis)),
-    np.squeeze: lambda of, a, axis=None: of(a)._move(lambda x: np.squeeze(x, axis)),
-    np.where: _where,
-    np.clip: _clip,
-    np.dot: lambda of, a, b: of(a) @ of(b),
-    np.einsum: _einsum,
-    np.pad: _pad,
-    np.tril: lambda of, a, k=0: _triangle(of, a, k, True),
-    np.triu: lambda of, a, k=0: _triangle(of, a, k, False),
-}
+    zeros = np.zeros(index.shape, np.int64)
+    at = picked(leaf.at, zeros)
+    # the axis is the one along which the place changes with the index
+    for axis, extent in enumerate(array.shape):
+        line = np.arange(extent).reshape([-1 if a == axis else 1 for a in range(array.ndim)])
+        place = np.broadcast_to(line, array.shape)
+        if extent > 1 and (picked(place, zeros + 1) != picked(place, zeros)).all():
+            break
+    else:
+        raise UsageError("specification: an unknown index into an axis of length 1")
+    stride = int((picked(leaf.at, zeros + 1) - at).flat[0])
+    every = np.arange(index.size).reshape([-1 if a == axis else 1 for a in range(array.ndim)])
+    wide = tuple(index.size if a == axis else n for a, n in enumerate(array.shape))
+    which = picked(np.broadcast_to(every, wide), np.arange(index.size).reshape(index.shape))
+    node = index.reshape(-1)[which].node
+    return Symbolic(array.recorder, Take(leaf.buffer, at, stride, extent, node), at.shape)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from kcheck.check import equivalent, safe
-from kcheck.launch import Tensor
+from kcheck.launch import ANYTHING, Promise, Tensor
 from kcheck.running import run
 from kcheck.specification.function import specified
 from kcheck.specification.program import literal
@@ -61,6 +62,21 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Shape, ...]]] = {
         ((7,),),
     ),
     "clip": (lambda a: np.clip(a, -0.5, None), ((7,),)),
+    "tiled and repeated": (lambda a: np.tile(a, (2, 1)) * np.repeat(a, 2, axis=0), ((3, 4),)),
+    "rolled and flipped": (lambda a: np.roll(a, 1, axis=1) + np.flip(a, 0), ((3, 4),)),
+    "joined": (lambda a, b: np.concatenate([a, b[:, 1:], a], axis=1), ((3, 4), (3, 2))),
+    "stacked": (lambda a, b: np.stack([a, b * b], -1).reshape(3, -1), ((3, 4), (3, 4))),
+    "running sums": (lambda a: np.cumsum(a, axis=0)[:, :2].sum() + np.cumsum(a), ((3, 4),)),
+    "roundings": (
+        lambda a: np.floor(4 * a) + 8 * np.ceil(4 * a) + 64 * np.rint(4 * a) + np.trunc(a),
+        ((19,),),
+    ),
+    "division of integers": (lambda a: np.rint(8 * a) // 3 + np.rint(8 * a) % 5, ((19,),)),
+    "conversions": (
+        lambda a: (a * 300).astype(np.int64).astype(np.uint8) - (a * 64).astype(np.int32) * 3.0,
+        ((19,),),
+    ),
+    "sine and cosine": (lambda a: np.sin(a) * np.cos(a), ((5,),)),
     "known array": (lambda a: a * np.arange(12.0).reshape(3, 4) + np.arange(4), ((3, 4),)),
     "an input itself": (lambda a, b: b, ((2,), (3,))),
     "more than one block": (lambda a: a * 2, ((1500,),)),
@@ -141,13 +157,15 @@ def branches(a: Any) -> Any:
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda a: np.sin(a), "np.sin is not known"),
-        (lambda a: np.cumsum(a), "np.cumsum is not known"),
-        (lambda a: a.astype(np.int32), "rounds"),
+        (lambda a: np.sinh(a), "np.sinh is not known"),
+        (lambda a: np.cumprod(a), "np.cumprod is not known"),
+        (lambda a: a.astype(np.complex128), "is not known"),
+        (lambda a: np.round(a, 2), "to decimals is not known"),
+        (lambda a: (a + 1)[a], "an unknown index into what is no input"),
+        (lambda a: a[None][a, a], "two arrays that are unknown"),
         (branches, "value of an unknown element"),
         (lambda a: a * float(a[0]), "value of an unknown element"),
         (lambda a: np.asarray(a), "value of an unknown element"),
-        (lambda a: a & a, "np.bitwise_and is not known"),
         (lambda a: a**a, "numbers as exponents"),
         (lambda a: a + 16777217, "no place in 32 bits"),
         (lambda a: a * 1e300, "no place in 32 bits"),
@@ -166,7 +184,83 @@ def test_what_is_not_known_is_refused(function: Callable[..., Any], message: str
         specified(function, every)
 
 
-@pytest.mark.parametrize("value", [0.0, -0.5, 1e-5, 16777216.0, float("inf"), 0.1])
+@pytest.mark.parametrize("value", [0.0, -0.5, 1e-5, 16777216.0, float("inf"), 0.1, -1e30])
 def test_literals(value: float) -> None:
     assert literal(value).startswith("0f")
     assert len(literal(value)) == 10
+
+
+def of_integers(
+    function: Callable[..., Any], types: tuple[str, ...], out: str, given: list[Any]
+) -> Any:
+    """What the kernel of a function makes of arrays of 32 integers, and reals in `a`."""
+    every = [
+        Tensor("abc"[i], t, x.shape, "in")
+        for i, (t, x) in enumerate(zip(types, given, strict=True))
+    ]
+    shape = np.shape(function(*given))
+    ptx, launch = specified(function, [*every, Tensor("y", out, shape, "out")])
+    result = run(ptx, launch=launch, inputs=dict(zip("abc", given, strict=False)))
+    assert not result.findings
+    return result.outputs["y"]
+
+
+@pytest.mark.parametrize("dtype", ["s8", "u8", "s16", "u16", "s32", "u32"])
+def test_integers(dtype: str) -> None:
+    """Inputs and outputs, their bits, and what an unsigned byte of an output wraps to."""
+    kind = np.dtype(f"{'i' if dtype[0] == 's' else 'u'}{int(dtype[1:]) // 8}")
+    info = np.iinfo(kind)
+    rng = np.random.default_rng(3)
+    a = rng.integers(info.min, info.max, 32, endpoint=True)
+    a[:3] = info.min, info.max, 0
+    a = a % 2**20 if dtype[1:] == "32" else a  # constants that f32 holds
+
+    def bits(a: Any) -> Any:
+        return ((a >> 3) & 15) + (a ^ 6) * 2 + (a | 64) - ~a
+
+    found = of_integers(bits, (dtype,), "f32", [a])
+    np.testing.assert_array_equal(found, bits(a))
+    found = of_integers(lambda a: a * 3, (dtype,), "u8", [a])
+    np.testing.assert_array_equal(found, (a * 3).astype(np.uint8))
+
+
+def test_an_unknown_index() -> None:
+    """On any axis, among slices, with other arrays; what it picks out is what NumPy picks out."""
+    table = np.arange(60.0).reshape(3, 4, 5)
+    rng = np.random.default_rng(5)
+    index = rng.integers(0, 3, (2, 3))
+    rows = np.arange(3)
+    for function in (
+        lambda a, b: a[b] + 0.0,
+        lambda a, b: a[:, b],
+        lambda a, b: a[..., b] * 2,
+        lambda a, b: a[rows, b],
+        lambda a, b: a[1, ::-1].T[b, 1:],
+        lambda a, b: a.transpose(2, 0, 1)[1][b, rows],
+        lambda a, b: np.cumsum(a[b], axis=0),
+    ):
+        found = of_integers(function, ("f32", "s32"), "f32", [table, index])
+        np.testing.assert_array_equal(found, function(table, index))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict", "reason"),
+    [
+        (0, 3, "proved", None),
+        (-1, 3, "undecided", "unsupported.symbolic-address"),
+        (0, 4, "undecided", "unsupported.symbolic-address"),
+    ],
+)
+def test_an_unknown_index_stays_on_its_axis(
+    low: int, high: int, verdict: str, reason: str | None
+) -> None:
+    """Beyond it lie other rows, which NumPy would not take."""
+    index = Tensor("b", "s32", (5,), "in", promise=Promise(low, high))
+    every = [Tensor("a", "f32", (9, 4), "in"), index, Tensor("y", "f32", (5,), "out")]
+    ptx, launch = specified(lambda a, b: a[4, b], every)
+    found = equivalent(ptx, ptx, launch=launch)
+    assert (found.verdict, found.reason) == (verdict, reason)
+    known = replace(index, values=np.array([0, 1, 2, 3, high]), promise=ANYTHING)
+    ptx, launch = specified(lambda a, b: a[4, b], [every[0], known, every[2]])
+    found = equivalent(ptx, ptx, launch=launch)
+    assert found.reason == ("bounds.global" if high == 4 else None)

@@ -51,6 +51,11 @@ def convolution(data: Any, weights: Any) -> Any:
     )
 
 
+def dequantized(A: Any, B: Any, S: Any) -> Any:  # noqa: N803
+    weights = np.stack([B & 15, B >> 4], axis=-1).reshape(32, 64)
+    return A @ (weights * S[:, None]).T
+
+
 # program, what it is for
 PROVED: dict[str, tuple[Callable[[], Any], Callable[..., Any]]] = {
     "elementwise": (kernels.add, lambda X, Y: X + Y),  # noqa: N803
@@ -65,6 +70,8 @@ PROVED: dict[str, tuple[Callable[[], Any], Callable[..., Any]]] = {
         lambda: kernels.gemm(64, 64, 64, trans_a=True),
         lambda a, b: np.einsum("ki,kj->ij", a, b),
     ),
+    "int8 gemm": (kernels.int8_gemm, lambda A, B: A @ B.T),  # noqa: N803
+    "gemm with 4-bit weights": (kernels.dequantized_gemm, dequantized),
     "split-K": (kernels.split_k, lambda A, B, C: C + A @ B),  # noqa: N803
 }
 SLOW: dict[str, tuple[Callable[[], Any], Callable[..., Any]]] = {
@@ -109,6 +116,27 @@ def test_a_program_that_is_no_such_function(tmp_path: Path) -> None:
     assert outcome.rung == "none"
     assert ": Y[" in outcome.headline
     assert "kernels.py" in outcome.report()
+
+
+def test_nibbles_in_the_wrong_order(tmp_path: Path) -> None:
+    def swapped(A: Any, B: Any, S: Any) -> Any:  # noqa: N803
+        return dequantized(A, B << 4 & 240 | B >> 4, S)
+
+    outcome = outcome_of(kernels.dequantized_gemm(), tmp_path, {"reference": swapped})
+    assert (outcome.verdict.verdict, outcome.verdict.reason) == ("refuted", "value.mismatch")
+    assert outcome.rung == "none"
+
+
+def test_an_index_that_is_an_input(tmp_path: Path) -> None:
+    def picked(X: Any, L: Any) -> Any:  # noqa: N803
+        return X[np.arange(64), L]
+
+    known = {"L": {"range": [0, 99]}}
+    outcome = outcome_of(kernels.picked(), tmp_path, {"reference": picked}, inputs=known)
+    assert (outcome.verdict.verdict, outcome.verdict.method) == ("proved", "exact")
+    known = {"L": {"range": [-1, 99]}}
+    outcome = outcome_of(kernels.picked(), tmp_path, {"reference": picked}, inputs=known)
+    assert outcome.verdict.reason == "unsupported.symbolic-address"
 
 
 def test_an_optimization_that_breaks_the_function(
