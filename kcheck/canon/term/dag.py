@@ -61,9 +61,10 @@ class Dag:
     def _grow(self) -> None:
         if self._op.size > MOST:
             raise BudgetSpent(f"more than {MOST} operations")
-        more = self._op.size // 2
-        self._op = np.concatenate([self._op, np.zeros(more, np.uint8)])
-        self._args = np.concatenate([self._args, np.zeros((3, more), np.int32)], axis=1)
+        op, args, n = self._op, self._args, self.count
+        # zeros that nothing is written to take no memory
+        self._op, self._args = np.zeros(2 * op.size, np.uint8), np.zeros((3, 2 * op.size), np.int32)
+        self._op[:n], self._args[:, :n] = op[:n], args[:, :n]
 
 
 class TracedDag(Dag):
