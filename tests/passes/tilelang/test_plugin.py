@@ -68,11 +68,11 @@ def test_a_kernel_that_is_right_is_not_lowered_again(
     enabled: Any, fresh_cache: Path, verdicts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only the reference is; and the PTX is asked for when tilelang calls nvcc, not after."""
-    from kcheck.passes.tilelang import ladder, validate
+    from kcheck.passes.tilelang import ladder, lowering, validate
 
     lowered: list[bool] = []
     heard: list[set[str]] = []
-    lower, outcome = ladder.lower, Validation.outcome
+    lower, outcome = lowering.lower, Validation.outcome
 
     def counted(*args: Any, **kwargs: Any) -> Any:
         lowered.append(True)
