@@ -3,9 +3,9 @@
     python benchmarks/tilelang_cost.py
 
 CPU seconds, not wall time: nvcc's are those of its processes. "nvcc" is the user's own call (to a
-binary), as tilelang makes it; the check is lowering twice, execution and decision. The PTX of both
-sides takes two more calls of nvcc, which run beside the user's. "again" is wall time of the same
-compile when its verdict is known.
+binary), as tilelang makes it; the check is the lowering of the reference, execution and decision.
+The PTX of both sides takes two more calls of nvcc, which run beside the user's. "again" is wall
+time of the same compile when its verdict is known.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ def measure(name: str, func: Any) -> str:
     """One line of the table."""
     import tilelang
 
+    from kcheck.passes.tilelang.compiled import compiled_launch
+    from kcheck.passes.tilelang.nvcc import ptx
     from kcheck.passes.tilelang.request import request
     from kcheck.passes.tilelang.validate import Validation
     from kcheck.passes.validation import Validate
@@ -48,9 +50,10 @@ def measure(name: str, func: Any) -> str:
     options: dict[str, Any] = {"target": target, "execution_backend": "tvm_ffi"}
     kernel, _, nvcc = spent(lambda: tilelang.compile(func, **options))
     validation = Validation(request(func, target), Validate())
-    (first, last), lowering, _ = spent(lambda: (validation.ladder.first, validation.ladder.last))
-    _, _, beside = spent(lambda: (first.ptx, last.ptx))
-    outcome, proof, _ = spent(lambda: validation.outcome(kernel.get_kernel_source(), None))
+    first, lowering, _ = spent(lambda: validation.ladder.first)
+    source, launch = kernel.get_kernel_source(), compiled_launch(validation.request, kernel)
+    _, _, beside = spent(lambda: (first.ptx, ptx(source, validation.request)))
+    outcome, proof, _ = spent(lambda: validation.outcome(source, launch))
     tilelang.compile(func, **options, validate=True)
     start = time.perf_counter()
     tilelang.compile(func, **options, validate=True)

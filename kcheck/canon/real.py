@@ -27,6 +27,7 @@ from kcheck.canon.constants import (
     ZERO,
     Constants,
 )
+from kcheck.canon.distinct import distinct
 from kcheck.canon.domain import Bool, Domain, V
 from kcheck.canon.enclosure import EnclosureDomain
 from kcheck.canon.folding import TAKE_A, TAKE_B, Folding
@@ -38,7 +39,6 @@ Ids = NDArray[np.int32]
 # What is known of all lanes at once: all symbolic, all finite constants, anything.
 SYM, CONST, MIXED = range(3)
 
-_HALF = 1 << 32
 # the ids that functions have at an argument that is identically zero
 _AT_ZERO = {"lg2": NINF, "sqrt": ZERO}
 
@@ -60,6 +60,14 @@ class Real(Generic[V]):
         self.kind = kind
         self.fmt = fmt
         self.u: Bool | None = None
+
+
+def _pairs(a: Ids, b: Ids) -> tuple[list[tuple[int, int]], NDArray[np.int64]]:
+    """The distinct pairs of ids, lane by lane, and for each lane which it is."""
+    width = int(b.max(initial=SYMBOLIC)) - SYMBOLIC + 1
+    used, index = distinct((a.astype(np.int64) - SYMBOLIC) * width + (b - SYMBOLIC))
+    codes = used.tolist()
+    return [(code // width + SYMBOLIC, code % width + SYMBOLIC) for code in codes], index
 
 
 class Reals(Generic[V]):
@@ -171,10 +179,10 @@ class Reals(Generic[V]):
 
     def image(self, c: Ids) -> V:
         """The domain's value of constants; specials and symbolic lanes give 0."""
-        used, index = np.unique(c, return_inverse=True)
+        used, index = distinct(c)
         numbers = self.constants.number
-        values = [numbers(int(i)) if i >= FINITE else Fraction(0) for i in used]
-        return self.domain.constants(values, index.reshape(c.shape).astype(np.int64))
+        values = [numbers(i) if i >= FINITE else Fraction(0) for i in used.tolist()]
+        return self.domain.constants(values, index)
 
     def value(self, a: Real[V]) -> V:
         """The domain's value of all lanes (0 where a lane is no number)."""
@@ -198,11 +206,11 @@ class Reals(Generic[V]):
             assert a.v is not None
             return Real(op(a.v), None, SYM)
         assert a.c is not None
-        used, index = np.unique(a.c, return_inverse=True)
+        used, index = distinct(a.c)
         folded = np.array(
-            [i if i == SYMBOLIC else self._fold1(name, int(i)) for i in used], np.int32
+            [i if i == SYMBOLIC else self._fold1(name, i) for i in used.tolist()], np.int32
         )
-        result = folded[index].reshape(a.c.shape)
+        result = folded[index]
         if (folded >= 0).all():
             return self.from_ids(result)
         return self._keep(op(self.value(a)), result)
@@ -269,10 +277,8 @@ class Reals(Generic[V]):
         return found
 
     def _fold_pairs(self, name: str, ca: Ids, cb: Ids) -> Ids:
-        codes = (ca.astype(np.int64) + 1) * _HALF + (cb.astype(np.int64) + 1)
-        used, index = np.unique(codes, return_inverse=True)
-        folded = [self._fold2(name, int(u >> 32) - 1, int(u & (_HALF - 1)) - 1) for u in used]
-        return np.array(folded, np.int32)[index].reshape(codes.shape)
+        pairs, index = _pairs(ca, cb)
+        return np.array([self._fold2(name, *pair) for pair in pairs], np.int32)[index]
 
     def neg(self, a: Real[V]) -> Real[V]:
         return self.unary("neg", a, self.domain.neg)
@@ -367,13 +373,9 @@ class Reals(Generic[V]):
             known: NDArray[np.int8] = np.full(1, -1, np.int8)
         else:
             ca, cb = self.ids(a), self.ids(b)
-            codes = (ca.astype(np.int64) + 1) * _HALF + (cb.astype(np.int64) + 1)
-            used, index = np.unique(codes, return_inverse=True)
-            folded = [
-                self.folding.compare(op, unordered, int(u >> 32) - 1, int(u & (_HALF - 1)) - 1)
-                for u in used
-            ]
-            known = np.array(folded, np.int8)[index].reshape(codes.shape)
+            pairs, index = _pairs(ca, cb)
+            folded = [self.folding.compare(op, unordered, *pair) for pair in pairs]
+            known = np.array(folded, np.int8)[index]
             if (known >= 0).all():
                 return known, None
         p = self.domain.compare(op, self.value(a), self.value(b))
@@ -414,9 +416,10 @@ class Reals(Generic[V]):
         """The lanes that hold a constant of magnitude `limit` or more."""
         if a.c is None:
             return np.zeros(1, bool)
+        used, index = distinct(a.c)
         values = self.constants.values
-        ids = [i for i in np.unique(a.c).tolist() if i >= FINITE and abs(values[i]) >= limit]
-        return np.isin(a.c, ids)
+        large = [i >= FINITE and abs(values[i]) >= limit for i in used.tolist()]
+        return np.array(large)[index]
 
     @staticmethod
     def _specials(c: Ids) -> Bool:

@@ -335,8 +335,8 @@ def _mma(d: Decoder, instr: Instr, slots: Slots) -> Step:
             if undefined_out is not None:
                 ids = np.where(undefined_out[:, rows, cols].reshape(-1), UNDEF, SYMBOLIC)
                 part = m.reals.mixed(v, ids.astype(np.int32))
-            check_magic(m, out, part, c[i], m.reals.add(part, c[i]))
             total = m.reals.add(part, c[i])
+            check_magic(m, out, part, c[i], total)
             total.fmt = out
             results.append(total)
         _deliver(m, dsts, results, out)

@@ -308,11 +308,24 @@ class Algebra:
         """
         found = self._leads.get(poly)
         if found is None:
-            terms = self.terms(poly)
-            top = [terms[i] for i in self.greatest([self._vector(t) for t in terms])]
-            found = top[0] if len(top) == 1 else min(top, key=lambda t: self._rest(poly, t))
+            terms = self._foremost(poly)
+            if len(terms) > 1:
+                terms = [terms[i] for i in self.greatest([self._vector(t) for t in terms])]
+            found = min(terms, key=lambda t: self._rest(poly, t)) if len(terms) > 1 else terms[0]
             self._leads[poly] = found
         return found
+
+    def _foremost(self, poly: int) -> list[Term]:
+        """The terms with the greatest monomial if that is plain to see, else all terms."""
+        c, p, x = self.polys[poly]
+        if c.size > 1 and int(p.min()) >= 0 and not self.monomials.any_lawful(p):
+            high, low = p >> SHIFT, p & LOW
+            # its generators, none counting as the last: a lower one is greater
+            first, last = np.where(low, low, high), np.where(low, high, 0)
+            order = (first - 1 & LOW) << SHIFT | (last - 1 & LOW)
+            rows = np.flatnonzero(order == order.min())
+            c, p, x = c[rows], p[rows], x[rows]
+        return list(zip(c.tolist(), p.tolist(), x.tolist(), strict=True))
 
     def _rest(self, poly: int, by: Term) -> list[Term]:
         """The terms of a sum over number and exponential of one."""

@@ -5,6 +5,7 @@ A node is a row number, or, negative, an input symbol: -g for generator g.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,8 @@ CONST, NEG, ADD, SUB, MUL, FMA, SELECT, DIV, EXP2, MAX, LESS, SAME, ATOM = range
 EITHER = 13
 # operations that have a normal form of their own wherever they occur
 SPECIAL = (EXP2, MAX, LESS, SAME, ATOM)
-_FIRST = 1 << 16
+# rows that there is room for at first: pages that nothing is written to take no memory
+_FIRST = 1 << 23
 # rows that a graph may have: 13 bytes each
 MOST = 1 << 27
 
@@ -47,23 +49,24 @@ class Dag:
 
     def block(self, op: int, *args: Any) -> Nodes:
         """One row for each element of the broadcast arguments."""
-        columns = np.broadcast_arrays(*args)
-        shape, size = columns[0].shape, columns[0].size
+        shape = np.broadcast(*args).shape
+        size = math.prod(shape)
         start, stop = self.count, self.count + size
         while stop > self._op.size:
             self._grow()
         self._op[start:stop] = op
-        for i, column in enumerate(columns):
-            self._args[i, start:stop] = column.reshape(-1)
+        for i, arg in enumerate(args):
+            self._args[i, start:stop].reshape(shape)[...] = arg
         self.count = stop
         return np.arange(start, stop, dtype=np.int32).reshape(shape)
 
     def _grow(self) -> None:
         if self._op.size > MOST:
             raise BudgetSpent(f"more than {MOST} operations")
-        more = self._op.size // 2
-        self._op = np.concatenate([self._op, np.zeros(more, np.uint8)])
-        self._args = np.concatenate([self._args, np.zeros((3, more), np.int32)], axis=1)
+        op, args, n = self._op, self._args, self.count
+        # zeros that nothing is written to take no memory
+        self._op, self._args = np.zeros(2 * op.size, np.uint8), np.zeros((3, 2 * op.size), np.int32)
+        self._op[:n], self._args[:, :n] = op[:n], args[:, :n]
 
 
 class TracedDag(Dag):

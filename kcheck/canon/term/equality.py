@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck.canon.term.algebra import Algebra
-from kcheck.canon.term.dag import ATOM, CONST, BudgetSpent, Dag, Nodes
+from kcheck.canon.term.dag import BudgetSpent, Dag, Nodes
 from kcheck.canon.term.functions import Functions
 from kcheck.canon.term.merging import merged
 from kcheck.canon.term.names import Writer
 from kcheck.canon.term.normalize import MANY, Normalizer, Unprovable
 from kcheck.canon.term.rationals import MINUS, ONE
+from kcheck.canon.term.shapes import Shapes
 from kcheck.canon.term.signs import vanishes
 from kcheck.canon.term.terms import Terms
 from kcheck.canon.term.zeros import apart, ties
@@ -25,9 +26,6 @@ PART, FIRST = 1 << 12, 1 << 6
 QUICK = 1 << 12
 # products that writing out the names in one difference may take; where other ways are left
 WRITTEN, LITTLE = 1 << 18, 1 << 13
-# pairs of nodes that are compared by their shape, for one part of the roots
-SHAPES = 1 << 18
-WORD = 0xFFFFFFFF
 
 
 class Equality:
@@ -47,7 +45,7 @@ class Equality:
         self.ways = [self._plain, self._split, self._parts]
         # comparisons while executing: what is not decided soon stays open
         self._quick = Normalizer(dag, Functions(algebra), constants, names)
-        self._shapes = SHAPES
+        self._shapes = Shapes(dag)
         self.left = ""
 
     def decide(self, nodes: Nodes) -> NDArray[np.int8]:
@@ -81,7 +79,7 @@ class Equality:
     def _either(self, a: Nodes, b: Nodes) -> Bool:
         """Distinct pairs, in one way after the other, that which proved the latest first."""
         pairs, index = np.unique(np.stack([a, b]), axis=1, return_inverse=True)
-        if self._same_shape(*pairs):
+        if self._shapes.alike(*pairs):
             return np.ones(a.shape, bool)
         equal = np.zeros(pairs.shape[1], bool)
         for how in tuple(self.ways):
@@ -92,25 +90,6 @@ class Equality:
                     self.ways.remove(how)
                     self.ways.insert(0, how)
         return equal[index]
-
-    def _same_shape(self, a: Nodes, b: Nodes) -> bool:
-        """Are all these pairs the same operations of the same inputs, in the same order?"""
-        dag, left = self.dag, self._shapes
-        while True:
-            differ = a != b  # what is no row, an input or a name, must be the same
-            a, b = a[differ], b[differ]
-            left -= a.size
-            if not a.size or left < 0:
-                self._shapes = 0 if left < 0 else SHAPES
-                return not a.size
-            if (a < 0).any() or (b < 0).any() or (dag.op[a] != dag.op[b]).any():
-                return False
-            named = dag.op[a] == ATOM
-            if (dag.op[a] == CONST).any() or (dag.args[1, a] != dag.args[1, b])[named].any():
-                return False
-            first, second = (dag.args[:, x].reshape(-1).astype(np.int64) for x in (a, b))
-            pairs = np.unique(first << 32 | second & WORD)
-            a, b = pairs >> 32, (pairs & WORD).astype(np.int32)
 
     def _part(self, how: Normalizer, a: Nodes, b: Nodes) -> Bool:
         n = a.size

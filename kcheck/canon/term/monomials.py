@@ -41,6 +41,11 @@ class Monomials:
             self.lawful = np.concatenate([self.lawful, np.zeros_like(self.lawful)])
         self.lawful[i] = lawful
 
+    def any_lawful(self, keys: Keys) -> bool:
+        """Does one of these (not negative) keys hold a generator that `lawful` marks?"""
+        found = np.concatenate([keys >> SHIFT, keys & LOW])
+        return bool(self.lawful[found[found >= ATOMS] - ATOMS].any())
+
     def powers(self, key: int) -> Powers:
         """What a key stands for."""
         if key < 0:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 Ids = NDArray[np.int32]
 ZERO, ONE, MINUS = range(3)
 
+# numbers (by id) whose products are kept in a table
+_TABLE = 1 << 9
 # sums of machine integers stay below this
 _SAFE = 2**62
 
@@ -23,6 +25,8 @@ class Rationals:
         self.values: list[Fraction] = []
         self._ids: dict[Fraction, int] = {}
         self._products: dict[tuple[int, int], int] = {}
+        # the same for small ids; -1: not known yet
+        self._table = np.full((_TABLE, _TABLE), -1, np.int32)
         for value in (0, 1, -1):
             self.intern(Fraction(value))
 
@@ -48,10 +52,17 @@ class Rationals:
             return b
         if uniform(b, ONE):
             return a
+        if max(int(a.max()), int(b.max())) >= _TABLE:
+            return self._each_product(a, b)
+        out: Ids = self._table[a, b]
+        new = out < 0
+        if new.any():
+            a, b = a[new], b[new]
+            out[new] = self._table[a, b] = self._each_product(a, b)
+        return out
+
+    def _each_product(self, a: Ids, b: Ids) -> Ids:
         codes = a.astype(np.int64) << 32 | b
-        if uniform(codes, int(codes[0])):
-            one = self.product(int(codes[0]) >> 32, int(codes[0]) & 0xFFFFFFFF)
-            return np.full(codes.size, one, np.int32)
         used, index = np.unique(codes, return_inverse=True)
         pairs = [self.product(code >> 32, code & 0xFFFFFFFF) for code in used.tolist()]
         return np.array(pairs, np.int32)[index]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import tempfile
 import traceback
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,6 +31,33 @@ from kcheck.passes.validation import (
 from kcheck.verdict import Finding, UsageError, Verdict
 
 LOG = logging.getLogger("kcheck")
+
+
+# the compile that this thread is in the middle of
+_running: ContextVar[Job | None] = ContextVar("kcheck_job", default=None)
+
+
+@contextmanager
+def hearing(job: Job) -> Iterator[None]:
+    """What nvcc compiles in this context is for this job."""
+    token = _running.set(None if job.known else job)
+    try:
+        yield
+    finally:
+        _running.reset(token)
+
+
+def overheard(original: Callable[..., Any]) -> Callable[..., Any]:
+    """tilelang's call of nvcc, heard by the job that it is for."""
+
+    @functools.wraps(original)
+    def compile_cuda(code: str, *args: Any, **kwargs: Any) -> Any:
+        job = _running.get()
+        if job is not None:
+            job.validation.heard(code)
+        return original(code, *args, **kwargs)
+
+    return compile_cuda
 
 
 @cache
@@ -82,7 +112,7 @@ class Job:
             source = digest(text)
             if self.known is not None and self.source == source:
                 return Outcome(self.request.name, self.known, cached=True)
-            outcome = self.validation.outcome(text, _launch(self.request, kernel))
+            outcome = self.validation.outcome(text, compiled_launch(self.request, kernel))
         except Unsupported as error:
             return Outcome(self.request.name, unsupported(error))
         except UsageError:
@@ -97,7 +127,7 @@ class Job:
         return outcome
 
 
-def _launch(request: Request, kernel: Any) -> Launch | None:
+def compiled_launch(request: Request, kernel: Any) -> Launch | None:
     """The launch of a kernel, if it was compiled just now; one from the disk has forgotten it."""
     artifact = kernel.artifact
     functions = getattr(getattr(artifact, "device_mod", None), "functions", None)
@@ -149,6 +179,7 @@ def validated(given: Mapping[str, Any], options: Validate, compile_it: Callable[
         settle(Outcome(str(given["func"].attrs["global_symbol"]), unsupported(error)), options)
         return kernel
     job = Job(asked, options)
-    kernel = compile_it()
+    with hearing(job):
+        kernel = compile_it()
     settle(job.finish(kernel), options)
     return kernel

@@ -6,17 +6,17 @@ can't go to codegen. Optimizations are switched by pass configs, or their passes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
 from typing import Any
 
 from kcheck.passes.tilelang import nvcc
-from kcheck.passes.tilelang.lowering import LINES, Lowered, lower
+from kcheck.passes.tilelang.lowering import LINES, OWN, Lowered, lower
 from kcheck.passes.tilelang.request import FLAGS, Request
 
-NONE = "none"
+NONE, ALL = "none", "all"
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,6 @@ IGNORED = frozenset(
     | {"tl.pass_profile_threshold_ms", "tl.ast_print_enable", "tl.layout_visualization_enable"}
     | {"tl.layout_visualization_formats"}
 )
-# the first parts of the names of tilelang's own passes; a pass of another name can be skipped
-OWN = ("tl.", "tir.", "tirx.", "s_tir.", "pass_fn", "sequential", "Sequential")
 
 
 class Rung:
@@ -107,11 +105,12 @@ def foreign(passes: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Step:
-    """A rung before it is lowered: what is switched."""
+    """A rung before it is lowered: what is switched. `foreign`: with passes of others."""
 
     name: str
     configs: Mapping[str, Any]
     skipped: frozenset[str]
+    foreign: bool = True
 
 
 def steps(request: Request, added: Sequence[str] = ()) -> list[Step]:
@@ -128,7 +127,8 @@ def steps(request: Request, added: Sequence[str] = ()) -> list[Step]:
         for optimization in off:
             configs |= optimization.configs
         skipped = frozenset[str]().union(*(o.passes for o in off))
-        found.append(Step(every[on - 1].name if on else NONE, configs, skipped))
+        name = every[on - 1].name if on else NONE
+        found.append(Step(name, configs, skipped, foreign=on > len(OPTIMIZATIONS)))
     configs = dict(base)
     for key, value in own.items():
         configs[key] = value
@@ -167,28 +167,35 @@ class Ladder:
     def last(self) -> Rung:
         """The ordinary compile."""
         own = {k: v for k, v in self.request.configs.items() if k not in IGNORED}
-        return Rung("all", self.request, lower(self.request, own))
+        return Rung(ALL, self.request, lower(self.request, own))
 
     @cached_property
     def steps(self) -> list[Step]:
         """What is switched from rung to rung."""
         return steps(self.request, foreign(self.last.lowered.passes))
 
+    def _from_below(self) -> Iterator[Step]:
+        """The steps. For those without passes of others the ordinary compile need not be known."""
+        bare = steps(self.request)[: len(OPTIMIZATIONS) + 1]
+        yield from bare
+        yield from self.steps[len(bare) :]
+
     @cached_property
     def start(self) -> int:
         """The rung with the least optimizations that can be lowered. Raises what the last one
         raises if none can.
         """
-        for at, step in enumerate(self.steps):
+        failed = None
+        for at, step in enumerate(self._from_below()):
             try:
                 self._rungs[at] = self._lower(step)
             except Exception as error:
+                failed = error
                 self.missing[step.name] = _first_line(error)
-                if step is self.steps[-1]:
-                    raise
             else:
                 return at
-        raise AssertionError("a ladder has a rung")
+        assert failed is not None  # a ladder has a rung
+        raise failed
 
     @property
     def first(self) -> Rung:
@@ -209,7 +216,7 @@ class Ladder:
         return self._rungs[at]
 
     def _lower(self, step: Step) -> Rung:
-        lowered = lower(self.request, step.configs, step.skipped)
+        lowered = lower(self.request, step.configs, step.skipped, step.foreign)
         return Rung(step.name, self.request, lowered)
 
 

@@ -13,6 +13,8 @@ from kcheck.passes.tilelang.request import Request
 
 LINES = "tl.emit_line_directives"
 _DIRECTIVE = "#line "
+# the first parts of the names of tilelang's own passes; a pass of another name can be skipped
+OWN = ("tl.", "tir.", "tirx.", "s_tir.", "pass_fn", "sequential", "Sequential")
 
 
 @dataclass(frozen=True)
@@ -31,14 +33,16 @@ def lower(
     request: Request,
     configs: Mapping[str, Any],
     skipped: frozenset[str] = frozenset(),
+    foreign: bool = True,
     *,
     tools: bool = False,
 ) -> Lowered:
     """Lower by tilelang's own pipeline.
 
-    `configs`: instead of the request's. `skipped`: names of passes that do not run. `tools`: with
-    the instrumentation tools that are registered with tilelang. Raises what tilelang raises, and
-    Unsupported for a launch that can't be described.
+    `configs`: instead of the request's. `skipped`: names of passes that do not run. `foreign`: do
+    passes run that are not tilelang's own? `tools`: with the instrumentation tools that are
+    registered with tilelang. Raises what tilelang raises, and Unsupported for a launch that can't
+    be described.
     """
     package, instrument = tilelang(), tvm().ir.instrument
     from tilelang.instrumentation import compile_pass_instrumentation, create_pass_instruments
@@ -48,7 +52,8 @@ def lower(
     @instrument.pass_instrument
     class Watch:
         def should_run(self, _: Any, info: Any) -> bool:
-            return info.name not in skipped
+            name = str(info.name)
+            return name not in skipped and (foreign or name.startswith(OWN))
 
         def run_before_pass(self, _: Any, info: Any) -> None:
             ran.append(str(info.name))

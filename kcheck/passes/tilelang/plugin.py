@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from threading import RLock
 from typing import Any
 
-from kcheck.passes.tilelang.compiled import validated
+from kcheck.passes.tilelang.compiled import overheard, validated
 from kcheck.passes.tilelang.installed import tilelang
 from kcheck.passes.tilelang.tuning import tuned, tuner_with_options
 from kcheck.passes.tilelang.wishes import ATTRIBUTE, asked, asking
@@ -34,6 +34,7 @@ def enable() -> None:
         package = tilelang()
         module = importlib.import_module("tilelang.jit")
         tuner = importlib.import_module("tilelang.autotuner.tuner")
+        compiler = importlib.import_module("tilelang.contrib.nvcc")
         wrappers = {
             "compile": _compile(module.compile),
             "par_compile": _par_compile(module.par_compile),
@@ -45,6 +46,7 @@ def enable() -> None:
         for name in ("compile", "par_compile"):
             _replace(module.JITImpl, name, _remembering(getattr(module.JITImpl, name)))
         _replace(tuner.AutoTuner, "run", tuned(tuner.AutoTuner.run))
+        _replace(compiler, "compile_cuda", overheard(compiler.compile_cuda))
         made = tuner_with_options(tuner.AutoTuneImpl.get_tunner)
         _replace(tuner.AutoTuneImpl, "get_tunner", made)
 

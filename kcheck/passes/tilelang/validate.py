@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,8 @@ from kcheck.check import equivalent
 from kcheck.launch import Launch
 from kcheck.passes import store
 from kcheck.passes.sides import Side, placed
-from kcheck.passes.tilelang.ladder import IGNORED, Ladder, Rung, first_bad
+from kcheck.passes.tilelang import nvcc
+from kcheck.passes.tilelang.ladder import ALL, IGNORED, Ladder, Rung, first_bad
 from kcheck.passes.tilelang.lowering import Lowered, lower
 from kcheck.passes.tilelang.nvcc import CompileError
 from kcheck.passes.tilelang.references import Reference, reference
@@ -37,31 +38,41 @@ class Validation:
         self.options = options
         self.ladder = Ladder(request)
         self.seconds: dict[str, float] = {}
-        self._ready: Future[None] | None = None
+        self._heard: set[str] = set()
+        self._ready: list[Future[None]] = []
 
     def start(self) -> None:
-        """Lower and compile the reference and the last rung, beside what the caller does next."""
+        """Lower and compile the reference, beside what the caller does next."""
         self.request.own  # noqa: B018 before anything else lowers the prim_func
+        self._beside(lambda: self._prepare(last=self.options.every_rung))
+
+    def heard(self, source: str) -> None:
+        """The CUDA text that tilelang compiles just now: its PTX is made beside that."""
+        if source not in self._heard:
+            self._heard.add(source)
+            self._beside(lambda: self._compiled("nvcc", source))
+
+    def _beside(self, work: Callable[[], None]) -> None:
+        """In a thread. Errors are met again by those who need what it makes."""
         pool = ThreadPoolExecutor(1, "kcheck")
-        self._ready = pool.submit(self._prepare)
+        self._ready.append(pool.submit(work))
         pool.shutdown(wait=False)
 
-    def _prepare(self) -> None:
-        """What is needed in every case. Errors are met again by those who need it."""
-        with ThreadPoolExecutor(1, "kcheck-nvcc") as pool:
-            try:
+    def _prepare(self, last: bool) -> None:
+        """What is needed in every case, and what is where the kernel is made by ourselves."""
+        with suppress(Exception):
+            if last:
                 with self._measured("lowering"):
-                    last = self.ladder.last
-                made = pool.submit(lambda: last.ptx)
-                with self._measured("lowering"):
-                    first = self.trusted.rung
-                if first is not None:
-                    with self._measured("reference nvcc"):
-                        first.ptx  # noqa: B018
-                with self._measured("nvcc"):
-                    made.result()
-            except Exception:
-                return
+                    source = self.ladder.last.source
+                self.heard(source)
+            with self._measured("lowering"):
+                first = self.trusted.rung
+            if first is not None:
+                self._compiled("reference nvcc", first.source)
+
+    def _compiled(self, what: str, source: str) -> None:
+        with suppress(Exception), self._measured(what):
+            nvcc.ptx(source, self.request)
 
     @contextmanager
     def _measured(self, what: str) -> Iterator[None]:
@@ -73,14 +84,20 @@ class Validation:
 
     def outcome(self, source: str, launch: Launch | None) -> Outcome:
         """The verdict on a kernel: its CUDA text, and its launch where that is known."""
-        if self._ready is None:
-            self._prepare()
-        else:
-            with self._measured("waiting"):
-                self._ready.result()
+        fresh = launch is not None and not self.options.every_rung
+        if not self._ready:
+            self._prepare(last=not fresh)
+        if fresh:
+            self.heard(source)
+        with self._measured("waiting"):
+            for future in self._ready:  # more may come while the first is waited for
+                future.result()
         try:
-            subject = self._subject(source, launch)
-            found = self._every_rung(subject) if self.options.every_rung else self._one(subject)
+            if launch is not None and fresh:
+                found = self._fresh(source, launch)
+            else:
+                subject = self._subject(source, launch)
+                found = self._every_rung(subject) if self.options.every_rung else self._one(subject)
         except Unsupported as error:
             found = self._failed(unsupported(error))
         except CompileError as error:
@@ -157,12 +174,32 @@ class Validation:
 
     # one proof, and the climb where it fails
 
+    def _fresh(self, source: str, launch: Launch) -> Outcome:
+        """A kernel that was just compiled is compared as it is. Only what is found in it must be
+        placed: for that it is lowered again.
+        """
+        mine = side("subject", Rung(ALL, self.request, Lowered(source, (), launch, ())))
+        verdict = self.compare(self.reference, mine, self.folder)
+        if verdict.verdict == "proved":
+            return self._proved(ALL, mine, verdict)
+        subject = self._subject(source, launch)
+        return self._blamed(subject, placed(verdict, self.reference, side("subject", subject)))
+
     def _one(self, subject: Rung) -> Outcome:
         mine = side("subject", subject)
         verdict = self.compare(self.reference, mine, self.folder)
-        steps = [self._step(subject.name, self.reference, mine, verdict)]
         if verdict.verdict == "proved":
-            return Outcome(self.request.name, verdict, steps=tuple(steps))
+            return self._proved(subject.name, mine, verdict)
+        return self._blamed(subject, verdict)
+
+    def _proved(self, name: str, subject: Side, verdict: Verdict) -> Outcome:
+        steps = (self._step(name, self.reference, subject, verdict),)
+        return Outcome(self.request.name, verdict, steps=steps)
+
+    def _blamed(self, subject: Rung, verdict: Verdict) -> Outcome:
+        """The outcome where there is no proof: the rung that is at fault, and its files."""
+        mine = side("subject", subject)
+        steps = [self._step(subject.name, self.reference, mine, verdict)]
         rung = self._culprit(subject, verdict, steps) if self.options.bisect else None
         return self._written(Outcome(self.request.name, verdict, rung, tuple(steps)), mine)
 

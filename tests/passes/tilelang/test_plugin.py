@@ -65,6 +65,33 @@ def test_a_validated_kernel_is_the_very_same(
     assert verdicts[2:] == ["add proved known", "add proved new"]
 
 
+def test_a_kernel_that_is_right_is_not_lowered_again(
+    enabled: Any, fresh_cache: Path, verdicts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the reference is; and the PTX is asked for when tilelang calls nvcc, not after."""
+    from kcheck.passes.tilelang import ladder, lowering, validate
+
+    lowered: list[bool] = []
+    heard: list[set[str]] = []
+    lower, outcome = lowering.lower, Validation.outcome
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        lowered.append(True)
+        return lower(*args, **kwargs)
+
+    def noted(self: Validation, *args: Any) -> Any:
+        heard.append(set(self._heard))
+        return outcome(self, *args)
+
+    for module in (ladder, validate):
+        monkeypatch.setattr(module, "lower", counted)
+    monkeypatch.setattr(Validation, "outcome", noted)
+    kernel = enabled.compile(kernels.add(1016), **COMPILE, validate=True)
+    assert verdicts == ["add proved new"]
+    assert len(lowered) == 1
+    assert heard == [{kernel.get_kernel_source()}]
+
+
 def test_nothing_is_validated_unless_asked_for(enabled: Any, verdicts: list[str]) -> None:
     func = kernels.add(1004)
     enabled.compile(func, **COMPILE)
@@ -194,13 +221,15 @@ def test_disable_restores_what_was_there() -> None:
 
     module = importlib.import_module("tilelang.jit")
     tuner = importlib.import_module("tilelang.autotuner.tuner")
+    nvcc = importlib.import_module("tilelang.contrib.nvcc")
     disable()
 
     def state() -> list[Any]:
         names = ("compile", "par_compile", "jit")
         found = [getattr(owner, name) for owner in (tilelang, module) for name in names]
         found += [module.JITImpl.compile, module.JITImpl.par_compile]
-        return [*found, tuner.AutoTuner.run, tuner.AutoTuneImpl.get_tunner]
+        found += [nvcc.compile_cuda, tuner.AutoTuner.run]
+        return [*found, tuner.AutoTuneImpl.get_tunner]
 
     before = state()
     enable()
