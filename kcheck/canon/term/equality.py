@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck.canon.term.algebra import Algebra
-from kcheck.canon.term.dag import ATOM, CONST, BudgetSpent, Dag, Nodes
+from kcheck.canon.term.dag import ADD, ATOM, CONST, FMA, MAX, MUL, BudgetSpent, Dag, Nodes
 from kcheck.canon.term.functions import Functions
 from kcheck.canon.term.merging import merged
 from kcheck.canon.term.names import Writer
@@ -28,6 +28,8 @@ WRITTEN, LITTLE = 1 << 18, 1 << 13
 # pairs of nodes that are compared by their shape, for one part of the roots
 SHAPES = 1 << 18
 WORD = 0xFFFFFFFF
+# operations whose first two arguments may change places
+COMMUTE = (ADD, MUL, FMA, MAX)
 
 
 class Equality:
@@ -81,7 +83,9 @@ class Equality:
     def _either(self, a: Nodes, b: Nodes) -> Bool:
         """Distinct pairs, in one way after the other, that which proved the latest first."""
         pairs, index = np.unique(np.stack([a, b]), axis=1, return_inverse=True)
-        if self._same_shape(*pairs):
+        # lanes that exchange their parts crosswise add them in the two orders; kernels of one
+        # shape may make the same parts in another order
+        if any(self._same_shape(pairs[0], pairs[1], by_row) for by_row in (True, False)):
             return np.ones(a.shape, bool)
         equal = np.zeros(pairs.shape[1], bool)
         for how in tuple(self.ways):
@@ -93,8 +97,11 @@ class Equality:
                     self.ways.insert(0, how)
         return equal[index]
 
-    def _same_shape(self, a: Nodes, b: Nodes) -> bool:
-        """Are all these pairs the same operations of the same inputs, in the same order?"""
+    def _same_shape(self, a: Nodes, b: Nodes, by_row: bool) -> bool:
+        """Are all these pairs the same operations of the same inputs, in the same order?
+
+        `by_row`: the order of the arguments that may change places is that of their rows.
+        """
         dag, left = self.dag, self._shapes
         while True:
             differ = a != b  # what is no row, an input or a name, must be the same
@@ -108,7 +115,11 @@ class Equality:
             named = dag.op[a] == ATOM
             if (dag.op[a] == CONST).any() or (dag.args[1, a] != dag.args[1, b])[named].any():
                 return False
-            first, second = (dag.args[:, x].reshape(-1).astype(np.int64) for x in (a, b))
+            first, second = (dag.args[:, x].astype(np.int64) for x in (a, b))
+            if by_row:
+                free = np.isin(dag.op[a], COMMUTE)
+                for x in (first, second):
+                    x[:2, free] = np.sort(x[:2, free], axis=0)
             pairs = np.unique(first << 32 | second & WORD)
             a, b = pairs >> 32, (pairs & WORD).astype(np.int32)
 
