@@ -517,6 +517,20 @@ GRID = [
         ctas=2,
     ),
     Litmus(
+        "a store, sums of another CTA, and then of the first",
+        _OF_CTA_0 + "@p st.global.u32 [O], 1; // A\n@q red.global.add.u32 [O], 1; // B\n"
+        "@p red.global.add.u32 [O], 2;",
+        ("race.global AB",),
+        ctas=3,
+    ),
+    Litmus(
+        "two operations of two CTAs, and the second of the first CTA",
+        _OF_CTA_0 + "@p red.global.add.u32 [O], 1; // A\n@q red.global.max.u32 [O], 1; // B\n"
+        "@p red.global.max.u32 [O], 2;",
+        ("race.global AB",),
+        ctas=2,
+    ),
+    Litmus(
         "one operation twice in one CTA's scope after another CTA's",
         _OF_CTA_0 + "@p red.global.add.u32 [O], 1; // A\nsetp.ne.u32 q, c, 0;\n"
         "@q red.relaxed.cta.global.add.u32 [O], 1; // B",
