@@ -13,6 +13,7 @@ from typing import Any
 
 from kcheck.canon.families import draws
 from kcheck.confirm import MANY_TRIES, TRIES
+from kcheck.launch import unflatten
 from kcheck.limits import LimitReached
 from kcheck.preconditions import kept
 from kcheck.semantics.race_reports import Race
@@ -20,7 +21,7 @@ from kcheck.semantics.sign_pairs import sign_pairs
 from kcheck.semantics.slow import SlowMachine, Unevaluated
 from kcheck.semantics.slow.confirm import BY_DEFINITION, Both, both_orders
 from kcheck.semantics.slow.conflicts import Race as SlowRace
-from kcheck.semantics.slow.races import PAIRING, Monitor
+from kcheck.semantics.slow.races import PAIRING, Monitor, Who
 from kcheck.witness import Subject, slow_machine, together, unknown_inputs
 
 # instructions that the schedules of one kernel's races may take
@@ -84,7 +85,7 @@ class RaceRuns:
             ):
                 return found
         answer: bool | None = None
-        for run in self._of(ctas, MANY_TRIES if race.conditional else TRIES):
+        for run in self._of(race, ctas, MANY_TRIES if race.conditional else TRIES):
             found = self._judge(race, run)
             if found is not None:
                 return found
@@ -98,7 +99,7 @@ class RaceRuns:
         if not unknown_inputs(self.side):
             return True
         try:
-            for run in self._of(ctas, TRIES):
+            for run in self._of(race, ctas, TRIES):
                 again = [r for r in self._matching(race, run) if r.reason == seen.reason]
                 if not again or not all(r.equal for r in again):
                     return False
@@ -112,8 +113,16 @@ class RaceRuns:
                 if race.reason in OF_GRID or set(ctas) <= set(run.ctas):
                     yield run
 
-    def _of(self, ctas: list[int], tries: int) -> Iterator[_Run]:
-        """The runs of these CTAs on a few inputs, made as they are asked for."""
+    def _of(self, race: Race, ctas: list[int], tries: int) -> Iterator[_Run]:
+        """The runs of these CTAs on a few inputs, made as they are asked for.
+
+        The threads of the first race that asks go ahead: they may be long in coming.
+        """
+        block, grid = self.side.launch.block, self.side.launch.grid
+        ahead = frozenset(
+            (unflatten(cta, grid), unflatten(thread, block))
+            for thread, cta in (race.first_who, race.second_who)
+        )
         made = self._made.setdefault(tuple(ctas), [])
         inputs = islice(draws(unknown_inputs(self.side), self.seed), tries)
         for i, (_, given) in enumerate(inputs):
@@ -121,13 +130,15 @@ class RaceRuns:
                 yield made[i]
                 continue
             try:
-                self._run(kept(given, self.side.launch), ctas, made)
+                self._run(kept(given, self.side.launch), ctas, ahead, made)
             except (LimitReached, MemoryError):
                 yield made[i]  # what it has seen until then is seen
                 raise
             yield made[i]
 
-    def _run(self, inputs: dict[str, Any], ctas: list[int], made: list[_Run]) -> None:
+    def _run(
+        self, inputs: dict[str, Any], ctas: list[int], ahead: frozenset[Who], made: list[_Run]
+    ) -> None:
         place = len(made)
         for numbers in self.side.numbers:
 
@@ -138,7 +149,7 @@ class RaceRuns:
             made[place:] = [run]
             machine = make()
             try:
-                machine.watch(self._enough(ctas))
+                machine.watch(self._enough(ctas), ahead)
                 run.ended = True
                 return
             except Unevaluated:
