@@ -255,10 +255,11 @@ def scatter(
             clash = watch(m.races, place, size * count)
             if clash is not None:
                 same_instruction(m, place, size, values, clash)
-            if m.tail and m.tickets is not None and place.region.space == "global":
-                m.tickets.store(place, size, values, *m.races.cells_of(place, size * count))
         if m.flags is not None and m.flags.watches(place):
             flag_store(m, place, size, values)
+        tail = m.tail and place.region.space == "global"
+        if m.races is not None and m.tickets is not None and tail:
+            m.tickets.store(place, size, values, *m.races.cells_of(place, size * count))
         before_store(m, place, size, count)
         memory.save(place.cell, size, values, place.mask)
 
