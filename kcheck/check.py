@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from kcheck import limits
 from kcheck.canon.domain import Collision, LevelsExhausted
 from kcheck.canon.theorem import Claim, error_log2, trials_needed
 from kcheck.exact import Proof, prove
@@ -99,7 +100,8 @@ def answer(question: Question, decide: Callable[[Question], Verdict] | None = No
     except BudgetError as error:
         verdict = with_seen(question, cut_short(question, error.what, str(error)), confirm=True)
     except LimitReached as error:
-        verdict = with_seen(question, cut_short(question, error.what, str(error)), confirm=False)
+        short = cut_short(question, error.what, str(error))
+        verdict = with_seen(question, short, confirm=limits.some_left())
     except MemoryError:
         short = cut_short(question, "memory", "the system has no more memory")
         verdict = with_seen(question, short, confirm=False)
@@ -192,11 +194,11 @@ def _beyond(question: Question, run: FieldRun, judge: Judge) -> _Beyond:
     """Functions may have laws that the field lacks: what is proved is equal from now on.
 
     Not before a search for an input that shows the difference all the same: that would be an
-    error of one of the engines.
+    error of one of the engines. Nor where a defect is certain: a proof may take all the time.
     """
     comparisons = judge.comparisons
     different = sum(int(c.different.sum()) for c in comparisons.values())
-    if not (different and run.field.opaque) or judge.differs():
+    if not (different and run.field.opaque) or judge.certain() or judge.differs():
         return _Beyond()
     proof = _proof(question, run, comparisons)
     if proof is None or not proof.whole:

@@ -50,6 +50,8 @@ class Judge:
         self.run = run
         self.comparisons = comparisons
         self.witness: Witness | None = None
+        # what is judged so far
+        self.found: list[Judged] = []
         # the element of the witness as both sides compute it
         self.close: Contrast | None = None
         sides: list[tuple[str, Subject, Execution]] = [
@@ -67,10 +69,20 @@ class Judge:
         compared = sum(int((~c.idle).sum()) for c in self.comparisons.values())
         return equal, compared
 
+    def certain(self) -> bool:
+        """Is a defect confirmed that was seen while executing? LimitReached before it is."""
+        try:
+            self.question.progress("confirming what was seen", 0.0)
+            for item in self.sightings.judged():
+                self.found.append(item)
+        except (LimitReached, MemoryError):
+            if not any(sure for _, sure in self.found):
+                raise
+        return any(sure for _, sure in self.found)
+
     def refutation(self) -> Verdict | None:
         """Refuted, or undecided about something that looks wrong; None if nothing does."""
-        found: list[Judged] = []
-        witness = self.witness
+        found, witness = self.found, self.witness
         try:
             self.question.progress("confirming what was seen", 0.0)
             for item in self._seen():  # one by one: those before a limit count

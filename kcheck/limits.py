@@ -18,6 +18,8 @@ from dataclasses import dataclass
 MEGABYTE = 1 << 20
 # seconds between two looks at the memory, which cost more than one at the clock
 APART = 0.01
+# the part of the time, and the most seconds of it, that are kept to confirm what was seen
+KEPT, MOST_KEPT = 0.2, 60.0
 
 
 class LimitReached(Exception):
@@ -34,6 +36,7 @@ class _Limits:
     deadline: float
     nbytes: float
     looked: float = 0.0
+    kept: float = 0.0
 
 
 _limits: ContextVar[_Limits | None] = ContextVar("limits", default=None)
@@ -73,14 +76,32 @@ def check() -> None:
     if limits is None:
         return
     now = time.monotonic()
-    if now > limits.deadline:
-        raise LimitReached("time", f"the time limit of {limits.seconds:g} s is reached")
+    if now > limits.deadline - limits.kept:
+        rest = f" but for {limits.kept:g} s for confirming what was seen" if limits.kept else ""
+        raise LimitReached("time", f"the time limit of {limits.seconds:g} s is reached{rest}")
     if limits.nbytes < math.inf and now - limits.looked > APART:
         limits.looked = now
         used = resident() or 0
         if used > limits.nbytes:
             sizes = f"{used // MEGABYTE} MB used, {limits.nbytes / MEGABYTE:g} allowed"
             raise LimitReached("memory", f"the memory limit is reached ({sizes})")
+
+
+def keep(some: bool) -> None:
+    """Keep a part of the time from now on, since something is seen; or use it to confirm that."""
+    limits = _limits.get()
+    if limits is not None and limits.seconds < math.inf:
+        limits.kept = min(KEPT * limits.seconds, MOST_KEPT) if some else 0.0
+
+
+def some_left() -> bool:
+    """Is there time, of that which is kept, after a limit was reached?"""
+    keep(False)
+    try:
+        check()
+    except LimitReached:
+        return False
+    return True
 
 
 def resident() -> int | None:

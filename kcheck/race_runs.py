@@ -13,13 +13,15 @@ from typing import Any
 
 from kcheck.canon.families import draws
 from kcheck.confirm import MANY_TRIES, TRIES
+from kcheck.launch import unflatten
 from kcheck.limits import LimitReached
 from kcheck.preconditions import kept
 from kcheck.semantics.race_reports import Race
+from kcheck.semantics.sign_pairs import sign_pairs
 from kcheck.semantics.slow import SlowMachine, Unevaluated
 from kcheck.semantics.slow.confirm import BY_DEFINITION, Both, both_orders
 from kcheck.semantics.slow.conflicts import Race as SlowRace
-from kcheck.semantics.slow.races import PAIRING, Monitor
+from kcheck.semantics.slow.races import PAIRING, Monitor, Who
 from kcheck.witness import Subject, slow_machine, together, unknown_inputs
 
 # instructions that the schedules of one kernel's races may take
@@ -61,6 +63,8 @@ class RaceRuns:
     def __init__(self, side: Subject, seed: int, races: Sequence[Race], strict: bool) -> None:
         self.side, self.seed, self.races, self.strict = side, seed, races, strict
         self.left = BUDGET
+        # two atomics that the lane executor does at once, under the name of one of them
+        self._mates = sign_pairs(side.kernel).mates
         self._made: dict[tuple[int, ...], list[_Run]] = {}
 
     def confirm(self, race: Race) -> Confirmed:
@@ -81,7 +85,7 @@ class RaceRuns:
             ):
                 return found
         answer: bool | None = None
-        for run in self._of(ctas, MANY_TRIES if race.conditional else TRIES):
+        for run in self._of(race, ctas, MANY_TRIES if race.conditional else TRIES):
             found = self._judge(race, run)
             if found is not None:
                 return found
@@ -95,7 +99,7 @@ class RaceRuns:
         if not unknown_inputs(self.side):
             return True
         try:
-            for run in self._of(ctas, TRIES):
+            for run in self._of(race, ctas, TRIES):
                 again = [r for r in self._matching(race, run) if r.reason == seen.reason]
                 if not again or not all(r.equal for r in again):
                     return False
@@ -109,8 +113,16 @@ class RaceRuns:
                 if race.reason in OF_GRID or set(ctas) <= set(run.ctas):
                     yield run
 
-    def _of(self, ctas: list[int], tries: int) -> Iterator[_Run]:
-        """The runs of these CTAs on a few inputs, made as they are asked for."""
+    def _of(self, race: Race, ctas: list[int], tries: int) -> Iterator[_Run]:
+        """The runs of these CTAs on a few inputs, made as they are asked for.
+
+        The threads of the first race that asks go ahead: they may be long in coming.
+        """
+        block, grid = self.side.launch.block, self.side.launch.grid
+        ahead = frozenset(
+            (unflatten(cta, grid), unflatten(thread, block))
+            for thread, cta in (race.first_who, race.second_who)
+        )
         made = self._made.setdefault(tuple(ctas), [])
         inputs = islice(draws(unknown_inputs(self.side), self.seed), tries)
         for i, (_, given) in enumerate(inputs):
@@ -118,13 +130,15 @@ class RaceRuns:
                 yield made[i]
                 continue
             try:
-                self._run(kept(given, self.side.launch), ctas, made)
+                self._run(kept(given, self.side.launch), ctas, ahead, made)
             except (LimitReached, MemoryError):
                 yield made[i]  # what it has seen until then is seen
                 raise
             yield made[i]
 
-    def _run(self, inputs: dict[str, Any], ctas: list[int], made: list[_Run]) -> None:
+    def _run(
+        self, inputs: dict[str, Any], ctas: list[int], ahead: frozenset[Who], made: list[_Run]
+    ) -> None:
         place = len(made)
         for numbers in self.side.numbers:
 
@@ -135,7 +149,7 @@ class RaceRuns:
             made[place:] = [run]
             machine = make()
             try:
-                machine.watch(self._enough(ctas))
+                machine.watch(self._enough(ctas), ahead)
                 run.ended = True
                 return
             except Unevaluated:
@@ -147,31 +161,37 @@ class RaceRuns:
 
     def _enough(self, ctas: list[int]) -> Callable[[Monitor], bool]:
         """Are all races seen that these CTAs can show?"""
-        left = {
-            (self._pair(race), _kind(race.reason))
+        left = [
+            {(pair, _kind(race.reason)) for pair in self._pairs(race)}
             for race in self.races
             if {race.first_who[1], race.second_who[1]} <= set(ctas)
-        }
+        ]
 
         def enough(monitor: Monitor) -> bool:
+            shown: set[tuple[Pair, str]] = set()
             if monitor.races:
                 last = next(reversed(monitor.races.values()))
-                pairs = _pair_of(last), last.buffer
-                left.difference_update((pair, _kind(last.reason)) for pair in pairs)
+                shown = {(pair, _kind(last.reason)) for pair in (_pair_of(last), last.buffer)}
             if self.strict:
                 code = self.side.kernel.code
-                same = [frozenset({code[at].span.start}) for at in monitor.same]
-                left.difference_update((pair, "") for pair in same)
+                shown |= {(frozenset({code[at].span.start}), "") for at in monitor.same}
+            left[:] = [wanted for wanted in left if wanted.isdisjoint(shown)]
             return not left
 
         return enough
 
-    def _pair(self, race: Race) -> Pair:
+    def _pairs(self, race: Race) -> set[Pair]:
+        """What the slow evaluator may know it by."""
         code = self.side.kernel.code
         if race.reason == PAIRING:
             # which arrivals meet at a barrier hangs on the schedule, that they may does not
-            return race.region
-        return frozenset({code[race.first].span.start, code[race.second].span.start})
+            return {race.region}
+        firsts, seconds = ({at, self._mates.get(at, at)} for at in (race.first, race.second))
+        return {
+            frozenset({code[first].span.start, code[second].span.start})
+            for first in firsts
+            for second in seconds
+        }
 
     def _judge(self, race: Race, run: _Run) -> Confirmed | None:
         """The race among those that a run saw, or None."""
@@ -184,8 +204,8 @@ class RaceRuns:
         return None
 
     def _matching(self, race: Race, run: _Run) -> list[SlowRace]:
-        pair = self._pair(race)
-        return [r for r in run.races if pair in (_pair_of(r), r.buffer)]
+        pairs = self._pairs(race)
+        return [r for r in run.races if not pairs.isdisjoint((_pair_of(r), r.buffer))]
 
     def _by(self, race: SlowRace, run: _Run) -> str:
         """What confirms a race that the definition confirms."""

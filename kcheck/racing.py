@@ -45,8 +45,9 @@ def orders_memory(kernel: Kernel) -> bool:
 def race_finding(side: Subject, name: str, race: Race, confirmed: Confirmed) -> Finding:
     """A race as a finding; `name`: reference or subject."""
     kernel, launch, seen = side.kernel, side.launch, confirmed.seen
-    # of races of the grid the lane executor does not keep what the threads had passed
-    if seen is not None and race.reason in OF_GRID:
+    # of races of the grid the lane executor does not keep what the threads had passed, and of two
+    # atomics that are one maximum it does not know which one races
+    if seen is not None and (race.reason in OF_GRID or _others(kernel, race, seen)):
         race = _example(side, race, seen)
     first, second = (_who(launch, who) for who in (race.first_who, race.second_who))
     places = (
@@ -59,6 +60,12 @@ def race_finding(side: Subject, name: str, race: Race, confirmed: Confirmed) -> 
     if seen is not None and seen.equal:
         said += "; both store the same value here"
     return Finding(race.reason, said, name, places, race.count, confirmed=confirmed.by or "no")
+
+
+def _others(kernel: Kernel, race: Race, seen: SlowRace) -> bool:
+    """Did the slow evaluator see it between two other accesses?"""
+    known = {id(kernel.code[at]) for at in (race.first, race.second)}
+    return race.reason != PAIRING and known != {id(seen.first.instr), id(seen.second.instr)}
 
 
 def _example(side: Subject, race: Race, seen: SlowRace) -> Race:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from kcheck import limits
 from kcheck.confirm import SlowRuns, confirm_fault, fault_finding, with_origin
 from kcheck.limits import LimitReached
 from kcheck.race_runs import Confirmed, RaceRuns
@@ -53,6 +54,7 @@ class Sightings:
 
     def judged(self) -> Iterator[Judged]:
         """One after another, as they are confirmed. LimitReached if a limit is passed."""
+        limits.keep(False)
         while self.open:
             name, side, item = self.open[0]
             if isinstance(item, Race):

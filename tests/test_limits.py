@@ -124,6 +124,67 @@ def test_time_limit_of_a_long_kernel() -> None:
     assert (verdict.verdict, verdict.reason) == ("undecided", "budget.time")
 
 
+class Clock:
+    """Stands in for the module `time`: each look takes a second."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        """The time."""
+        self.now += 1
+        return self.now
+
+
+LONG = (
+    "mov.u32 %r1, 0; L: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 400000; @%p1 bra L;"
+    "add.f32 %f3, %f1, %f2;"
+)
+
+
+@pytest.mark.parametrize("side", ["reference", "subject"])
+def test_a_part_of_the_time_confirms_what_was_seen(
+    side: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "time", Clock())
+    race = on_floats(RACE + "\n" + LONG)
+    pair = (race, SUM) if side == "reference" else (SUM, race)
+    verdict = check(*pair, block=64, time_limit=2000)
+    assert (verdict.verdict, verdict.reason) == ("refuted", "race.write-write")
+    found, short = verdict.findings
+    assert (found.reason, found.side) == ("race.write-write", side)
+    assert found.confirmed in ("schedules", "definition")
+    assert {place.text for place in found.locations} == {"st.shared.f32 [%r1], %f9"}
+    assert "the time limit of 2000 s is reached but for 60 s" in short.message
+
+
+def test_no_time_is_kept_where_nothing_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(limits, "time", clock)
+    verdict = check(on_floats(LONG), SUM, time_limit=2000)
+    assert (verdict.verdict, verdict.reason) == ("undecided", "budget.time")
+    assert "2000 s is reached while executing the reference" in verdict.findings[0].message
+    assert 2000 < clock.now < 2010
+
+
+def test_a_race_is_confirmed_before_a_proof_that_takes_all_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The field takes a round trip through a root for another function."""
+    one = on_floats("sqrt.rn.f32 %f4, %f1; mul.f32 %f3, %f4, %f4;")
+    other = on_floats(RACE + "mov.f32 %f3, %f1;")
+
+    def endless(*_: Any) -> None:
+        raise LimitReached("time", "the time limit of the test is reached")
+
+    monkeypatch.setattr("kcheck.check.prove", endless)
+    verdict = check(one, other, block=64)
+    assert (verdict.verdict, verdict.reason) == ("refuted", "race.write-write")
+    assert verdict.findings[0].confirmed == "schedules"
+    verdict = check(one, on_floats("mov.f32 %f3, %f1;"), block=64)
+    assert (verdict.verdict, verdict.reason) == ("undecided", "budget.time")
+
+
 def test_memory_limit_below_what_python_needs() -> None:
     verdict = check(SUM, SUM, memory_limit=1)
     assert (verdict.verdict, verdict.reason) == ("undecided", "budget.memory")

@@ -60,6 +60,30 @@ def test_a_race_before_a_refusal_refutes() -> None:
     )
 
 
+def test_no_barrier_between_a_race_and_a_refusal() -> None:
+    """The first thread of a schedule is refused before any other came to its store."""
+    body = RACE + "\nbrkpt;"
+    text = on(body)
+    verdict = checked(body)
+    assert (verdict.verdict, verdict.reason) == ("refuted", "race.write-write")
+    finding = verdict.findings[0]
+    assert finding.confirmed == "schedules"
+    (line,) = (n for n, each in enumerate(text.splitlines(), 1) if RACE in each)
+    assert {(place.line, place.text.split()[0]) for place in finding.locations} == {
+        (line, "st.shared.f32")
+    }
+    assert reasons(verdict)[-1] == ("unsupported.brkpt", "")
+
+
+def test_no_barrier_between_a_race_of_two_ctas_and_a_refusal() -> None:
+    params = [out("z", "u32", 64)]
+    text = entry("st.global.u32 [%pz], %ctaid.x; brkpt;", params)
+    verdict = safe(text, launch=launch_of(params, grid=2, block=32), seed=1)
+    assert (verdict.verdict, verdict.reason) == ("refuted", "race.global")
+    assert reasons(verdict) == [("race.global", "schedules"), ("unsupported.brkpt", "")]
+    assert [p.text for p in verdict.findings[0].locations] == ["st.global.u32 [%pz], %ctaid.x"] * 2
+
+
 def test_the_order_of_reasons_holds_before_a_refusal() -> None:
     verdict = checked(RACE + FAR + REFUSED)
     assert verdict.reason == "bounds.shared"
@@ -153,7 +177,7 @@ def test_what_was_seen_before_a_limit_is_confirmed(monkeypatch: pytest.MonkeyPat
     """One of two races that the second evaluator's run had come to."""
     watch = SlowMachine.watch
 
-    def cut(machine: SlowMachine, enough: Callable[[Monitor], bool]) -> bool:
+    def cut(machine: SlowMachine, enough: Callable[[Monitor], bool], *_: object) -> bool:
         watch(machine, lambda monitor: bool(monitor.races))
         raise LimitReached("time", "the time limit of the test is reached")
 

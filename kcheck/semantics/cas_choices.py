@@ -22,6 +22,9 @@ _SWAPPED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}
 # what other threads notice, or what is not to be followed
 _NOTICED = EFFECTS | EXCHANGES | {"", "mma", "mma.int", "brx.idx"}
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "mmio"})
+# state spaces of a load and of a CAS that are of one cell where the address is the same; of the
+# generic one the address itself tells the space (PTX ISA 6.4.1.1)
+_SPACES = frozenset({"", "global"})
 _WIDTHS = {"b32": "f32", "b64": "f64"}
 
 
@@ -64,15 +67,16 @@ class _Walk:
     tests: Mapping[str, bool]
     inside: frozenset[int]
     rounds: frozenset[int]
+    seeds: frozenset[int]
     compares: dict[int, tuple[str, bool]] = field(default_factory=dict[int, "tuple[str, bool]"])
 
-    def proves(self, seeds: frozenset[int]) -> bool:
+    def proves(self) -> bool:
         """Is all well on every way from the loads?"""
         flow = self.flow
         made = frozenset[str]().union(*(flow.defs[at] for at in self.inside))
         todo = [
             _State(after, self.values - made, self.flow.defs[at])
-            for at in seeds
+            for at in self.seeds
             for after in self.flow.successors[at]
         ]
         done: set[_State] = set()
@@ -93,6 +97,8 @@ class _Walk:
         """What comes after an instruction; None: something else than the idiom."""
         flow, instr = self.flow, self.flow.code[s.at]
         name, defs, uses = flow.names[s.at], flow.defs[s.at], flow.uses[s.at]
+        if name == "nanosleep":  # takes time, and does nothing, under whatever guard
+            return [replace(s, at=at) for at in flow.successors[s.at]]
         if instr.guard is not None:
             return self._branch(s, instr) if name == "bra" else None
         if not self._alone(s.at):
@@ -127,6 +133,8 @@ class _Walk:
         name = self.flow.names[at]
         if name == "ld":  # on the way to the loop, of what nobody waits for
             return at not in self.rounds and _STRONG.isdisjoint(self.flow.code[at].opcode)
+        if name == "fence":  # orders nothing in a thread that need not come to it
+            return all(_in_line(self.flow, seed, at) for seed in self.seeds)
         carries = "cc" in self.flow.code[at].opcode
         return at == self.cas or name == "bra" or not (carries or name in _NOTICED)
 
@@ -186,9 +194,9 @@ def cas_choice(flow: Flow, cas: int) -> Choice | None:
     rounds = flow.cycle(cas, inside)
     values = frozenset(_copies(flow, new.name, inside)) | {new.name}
     for operation, tests in (("max", _LARGER), ("min", _LESS)):
-        walk = _Walk(flow, cas, values, tests, inside, rounds)
+        walk = _Walk(flow, cas, values, tests, inside, rounds, seeds)
         fixed = not any(values & flow.defs[at] for at in rounds)
-        if fixed and walk.proves(seeds) and _unused(flow, inside, seeds):
+        if fixed and walk.proves() and _unused(flow, inside, seeds):
             return Choice(operation, fmt, new, seeds, walk.compares)
     return None
 
@@ -220,7 +228,8 @@ def _reads(flow: Flow, load: int, cas: int) -> bool:
     seen, changed = match(one.opcode), match(other.opcode)
     if one.guard is not None or seen is None or changed is None or len(flow.defs[load]) != 1:
         return False
-    alike = seen.slots["space"] == changed.slots["space"]
+    spaces = {seen.slots["space"], changed.slots["space"]}
+    alike = len(spaces) == 1 or spaces == _SPACES
     same = type_bytes(one.opcode[-1]) == type_bytes(other.opcode[-1])
     return alike and same and one.operands[1] == other.operands[1]
 

@@ -119,10 +119,14 @@ class Flags:
     ) -> None:
         """Lanes wrote to the cells of `found` one after another; `values`: what these hold now."""
         m, kind = self.machine, self.machine.plan.kinds.get(self.machine.at)
+        update = kind is not None and kind.rmw
+        before = {history.agent: len(history.writes) for _, history in found}
         for i, (lane, history) in enumerate(found):
             told = Told()
             knew = self.all_known(lane, history)
-            self.meet(lane, history, operation, operands[i] if operands else 0)
+            # lanes that store at once are for `semantics.same_value`
+            end = len(history.writes) if update else before[history.agent]
+            self.meet(lane, history, end, operation, operands[i] if operands else 0)
             time = self.orders.time(lane)
             if kind is not None and kind.strong:
                 told = self.orders.told(lane, kind.scope, kind.release)
@@ -132,7 +136,7 @@ class Flags:
             write = Write(lane, m.at, time, values[i], operation, operand, knew, told, m.tail)
             history.writes.append(write)
             self.since[lane, history.agent] = knew
-            if history.closed and kind is not None and kind.rmw:
+            if history.closed and update:
                 raise Unsupported("unstable", "a ticket is drawn after the last one was compared")
             self._after_waits(history, write)
 
@@ -142,31 +146,38 @@ class Flags:
         lanes = self.machine.lane if place.mask is None else np.flatnonzero(place.mask)
         if cells & set(place.cell[lanes].tolist()):
             for lane, history in self.histories(place, size):
-                self.meet(lane, history, "", 0, reads=True)
+                self.meet(lane, history, len(history.writes), "", 0, reads=True)
 
     def meet(
-        self, lane: int, history: History, operation: str, operand: int, reads: bool = False
+        self,
+        lane: int,
+        history: History,
+        end: int,
+        operation: str,
+        operand: int,
+        reads: bool = False,
     ) -> None:
-        """Report the writes of a cell that nothing orders with the running access of a lane."""
-        m, races, end = self.machine, self.machine.races, len(history.writes)
+        """Report which of the first `end` writes of a cell nothing orders with the running access
+        of a lane.
+        """
+        m, races = self.machine, self.machine.races
         assert races is not None
         assert m.tickets is not None
-        first = max(history.base(end) - 1, 0)
-        known = self.ordered(lane, history)
-        for i in range(first, end):
+        for i in np.flatnonzero(~self.ordered(lane, history)[:end]).tolist():
             write = history.writes[i]
             same = bool(operation) and (operation, m.tail) == (write.operation, write.tail)
             if operation in ("inc", "dec"):
                 same = same and operand == write.operand
             both = np.array([lane]), np.array([write.lane])
-            if known[i] or ((same or m.at in m.plan.waits) and self._covers(write, lane)):
+            if (same or m.at in m.plan.waits) and self._covers(write, lane):
                 continue
-            if m.tail and write.tail and m.tickets.same_tail(*both).any():
+            who = races.who(write.lane), races.who(lane)
+            near = who[0][1] == who[1][1]
+            if m.tail and write.tail and not near and m.tickets.same_tail(*both).any():
                 continue
             strong = races.strong[m.at] and races.strong[write.at]
             reason = "race.unordered" if strong else f"race.{'read' if reads else 'write'}-write"
-            who = races.who(write.lane), races.who(lane)
-            reason = reason if who[0][1] == who[1][1] else "race.global"
+            reason = reason if near else "race.global"
             region = m.regions.items[history.region]
             races.report(reason, write.at, m.at, *who, region, history.cell, 1)
 
@@ -184,9 +195,7 @@ class Flags:
 
     def all_known(self, lane: int, history: History) -> int:
         """Up to which write a lane knows of all writes of a cell."""
-        known = self.ordered(lane, history)
-        first = max(history.base(len(history.writes)) - 1, 0)
-        return first + int(np.append(known[first:], False).argmin())
+        return int(np.append(self.ordered(lane, history), False).argmin())
 
     def ordered(self, lane: int, history: History) -> Bool:
         """The writes of a cell that happened before what a lane does next."""
@@ -228,7 +237,7 @@ class Flags:
             if state is None or not again or state.history is not history:
                 start = self.newest(lane, history)
                 state = self.waiting[lane] = Waiting(loop, m.at, history, start, start)
-                self.meet(lane, history, "", 0, reads=True)
+                self.meet(lane, history, len(history.writes), "", 0, reads=True)
             elif state.position < len(history.writes):
                 state.position += 1
             state.at = m.at

@@ -24,6 +24,8 @@ class GridRaces:
         self.races = races
         # all accesses, by shadow, where CTAs wait for one another
         self.log: dict[int, Log] = {}
+        # what each instruction does to its cells
+        self.ops = np.zeros(len(races.machine.kernel.code), np.uint8)
 
     def check(self, access: Access, against: int, exempt: Array | None) -> None:
         """Compare with all accesses of kind `against` by other CTAs so far."""
@@ -40,12 +42,16 @@ class GridRaces:
         if races.orders is not None:
             self._search(access, bad, against)
             return
-        known = shadow.of_another(against, cells, mine, access.op)
-        if not (bad & (known > 0)).any():  # of many operations not all are kept
-            known = shadow.of_another(against, cells, mine)
-        i = int((bad & (known > 0)).argmax())
-        other, at, thread = parts(int(known.reshape(-1)[i]))
-        self._report("race.global", at, (thread, other), access, i, int(bad.sum()))
+        # updates that commute are no race; of a cell that knows others too, one of these was in
+        # a race as soon as a second CTA came, and is listed
+        alike = (self.ops == access.op) & bool(access.op & 1)
+        known = np.where(bad, shadow.of_another(against, cells, mine, alike), 0).reshape(-1)
+        if not known.any():
+            return
+        i = int((known > 0).argmax())
+        other, at, thread = parts(int(known[i]))
+        count = int((known > 0).sum())
+        self._report("race.global", at, (thread, other), access, i, count)
 
     def _search(self, access: Access, bad: Bool, against: int) -> None:
         """Find the pairs in the log, where some CTAs are ordered by more than the grid's end.
@@ -127,6 +133,7 @@ class GridRaces:
 
     def note(self, access: Access) -> None:
         """Remember an access for the CTAs to come."""
+        self.ops[access.at] = access.op
         access.shadow.note_grid(access.cells, self._event(access), access.kind, access.op)
         if self.races.orders is not None:
             key, m = id(access.shadow), self.races.machine

@@ -289,6 +289,7 @@ class Machine(Conversions):
             known.count += int(lanes.sum())
             return
         lane = int(lanes.argmax())
+        limits.keep(True)
         self.faults[reason, where] = Fault(
             reason,
             where,

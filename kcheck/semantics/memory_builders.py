@@ -256,10 +256,11 @@ def scatter(
             clash = watch(m.races, place, size * count)
             if clash is not None:
                 same_instruction(m, place, size, held, clash)
-            if m.tail and m.tickets is not None and place.region.space == "global":
-                m.tickets.store(place, size, held, *m.races.cells_of(place, size * count))
         if m.flags is not None and m.flags.watches(place):
             flag_store(m, place, size, held)
+        tail = m.tail and place.region.space == "global"
+        if m.races is not None and m.tickets is not None and tail:
+            m.tickets.store(place, size, held, *m.races.cells_of(place, size * count))
         before_store(m, place, size, count)
         memory.save(place.cell, size, held, place.mask)
 

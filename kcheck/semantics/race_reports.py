@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kcheck import limits
 from kcheck.semantics.regions import Region
 from kcheck.semantics.shadow import WRITE
 from kcheck.semantics.values import Array, Unsupported
@@ -92,6 +93,7 @@ class Reports:
             return known
         offset = self._offset(region, cell, second_who[1])
         conditional = not self.guarded.isdisjoint((first, second))
+        limits.keep(True)
         race = self.found[key] = Race(
             reason, first, second, first_who, second_who, region.name, offset, count, synced,
             conditional,
@@ -126,6 +128,7 @@ class Reports:
             known.count += 1
             return
         who = self.who(first_lane), self.who(lane)
+        limits.keep(True)
         self.found[key] = Race(*key, *who, f"barrier {ident}", 0)
 
     def report_async(

@@ -154,24 +154,23 @@ class Shadow:
             apart = several & (other > 0) & (other >> CTA_SHIFT != now)
             before[index[apart]] = other[apart]
 
-    def of_another(self, kind: int, cells: Any, cta: Any, op: int = 0) -> Any:
+    def of_another(self, kind: int, cells: Any, cta: Any, alike: Any) -> Any:
         """The events of a kind at cells by another CTA, or 0 where none is kept.
 
-        `op`: of writes, those by another operation.
+        `alike`: flags of the instructions whose updates commute with this access; not theirs.
         """
-        found = self._of_another(kind, cells, cta)
+        found = self._of_another(kind, cells, cta, alike)
         if kind == WRITE:
-            if op and self.first_op is not None:
-                found = np.where(self.first_op[cells] == op, 0, found)
-            found = np.where(found == 0, self._of_another(OTHER, cells, cta), found)
+            found = np.where(found == 0, self._of_another(OTHER, cells, cta, alike), found)
         return found
 
-    def _of_another(self, row: int, cells: Any, cta: Any) -> Any:
+    def _of_another(self, row: int, cells: Any, cta: Any, alike: Any) -> Any:
         found = np.zeros(cells.shape, np.int64)
         for events in (self.before[row], self.last[row]):
             if events is not None:
                 known = events[cells]
-                found = np.where((known > 0) & (known >> CTA_SHIFT != cta), known, found)
+                fits = (known > 0) & (known >> CTA_SHIFT != cta) & ~alike[instruction(known)]
+                found = np.where(fits, known, found)
         return found
 
 
@@ -180,7 +179,11 @@ def event(cta: Any, at: int, thread: Any) -> Any:
     return np.asarray(cta, np.int64) + 1 << CTA_SHIFT | at << EPOCH_SHIFT | thread
 
 
-def parts(number: int) -> tuple[int, int, int]:
+def instruction(event: Any) -> Any:
+    """Which instruction it was."""
+    return event >> EPOCH_SHIFT & (1 << CTA_SHIFT - EPOCH_SHIFT) - 1
+
+
+def parts(event: int) -> tuple[int, int, int]:
     """CTA, instruction, thread."""
-    at = number >> EPOCH_SHIFT & (1 << CTA_SHIFT - EPOCH_SHIFT) - 1
-    return (number >> CTA_SHIFT) - 1, at, number & MANY
+    return (event >> CTA_SHIFT) - 1, int(instruction(event)), event & MANY

@@ -75,6 +75,13 @@ class SignPairs:
         """The atomics of the runs."""
         return {half.at for pairs in self.runs.values() for pair in pairs for half in pair}
 
+    @cached_property
+    def mates(self) -> dict[int, int]:
+        """The other atomic of each pair."""
+        pairs = [arms.halves for arms in self.branches.values()]
+        pairs += [pair for pairs in self.runs.values() for pair in pairs]
+        return {a.at: b.at for one, other in pairs for a, b in ((one, other), (other, one))}
+
 
 def sign_pairs(kernel: Kernel) -> SignPairs:
     """All pairs of a kernel; costs nothing much where there is no atomic minimum or maximum."""

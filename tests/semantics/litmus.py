@@ -517,6 +517,20 @@ GRID = [
         ctas=2,
     ),
     Litmus(
+        "a store, sums of another CTA, and then of the first",
+        _OF_CTA_0 + "@p st.global.u32 [O], 1; // A\n@q red.global.add.u32 [O], 1; // B\n"
+        "@p red.global.add.u32 [O], 2;",
+        ("race.global AB",),
+        ctas=3,
+    ),
+    Litmus(
+        "two operations of two CTAs, and the second of the first CTA",
+        _OF_CTA_0 + "@p red.global.add.u32 [O], 1; // A\n@q red.global.max.u32 [O], 1; // B\n"
+        "@p red.global.max.u32 [O], 2;",
+        ("race.global AB",),
+        ctas=2,
+    ),
+    Litmus(
         "one operation twice in one CTA's scope after another CTA's",
         _OF_CTA_0 + "@p red.global.add.u32 [O], 1; // A\nsetp.ne.u32 q, c, 0;\n"
         "@q red.relaxed.cta.global.add.u32 [O], 1; // B",
@@ -640,6 +654,20 @@ bar.sync 0;
 ld.global.u32 v, [x+-{back}]; // B
 E:
 """
+# the CTA that draws the last ticket goes on
+_LAST = """
+setp.ne.u32 p, i, 0; @p bra B;
+membar.gl;
+mov.u32 u, %nctaid.x; sub.u32 u, u, 1;
+atom.global.inc.u32 r, [O+1000], u;
+setp.eq.u32 q, r, u; selp.u32 v, 1, 0, q; st.shared.u32 [f], v;
+B:
+bar.sync 0;
+ld.shared.u32 v, [f]; setp.eq.u32 q, v, 0; @q bra E;
+{}
+E:
+"""
+_RESET = "st.global.u32 [O+1000], 0;"
 _COUNT = "red.release.gpu.global.add.u32 [O+1000], 1;"
 MESSAGES = [
     _message("release and acquire", "st.release.gpu.global.u32 F;",
@@ -687,6 +715,24 @@ MESSAGES = [
         (LOADED,),
         ctas=2,
     ),
+    Litmus("all lanes reset a counter at once", _LAST.format(_RESET), ctas=2),
+    Litmus("all lanes reset a counter twice",
+           _LAST.format(f"{_RESET} // A\n{_RESET} // B"), ("race.write-write AB",), ctas=2),
+    Litmus("all lanes reset a counter, and again after a barrier",
+           _LAST.format(f"{_RESET}\nbar.sync 0;\n{_RESET}"), ctas=2),
+    Litmus("two threads reset a counter",
+           _LAST.format(f"setp.eq.u32 p, i, 0; setp.eq.u32 q, i, 33;\n@p {_RESET} // A\n"
+                        f"@q {_RESET} // B"),
+           ("race.write-write AB",), ctas=2),
+    Litmus("all lanes tell at once, and again", """
+        setp.ne.u32 p, c, 0; @p bra C;
+        st.release.gpu.global.u32 [O+1000], 1; // A
+        setp.eq.u32 p, i, 63;
+        @p st.release.gpu.global.u32 [O+1000], 1; // B
+        bra E;
+        C: W: ld.acquire.gpu.global.u32 v, [O+1000]; setp.ne.u32 q, v, 1; @q bra W;
+        E:
+        """, ("race.unordered AB",), ctas=2),
     Litmus("within a CTA", _WITHIN.format(
         tell="membar.cta; red.relaxed.cta.shared.add.u32 [f], 1;", see="membar.cta;")),
     Litmus("within a CTA, no fence at the writers", _WITHIN.format(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -189,10 +190,18 @@ def test_one_change_is_seen(name: str, old: str, new: str) -> None:
     assert (verdict.reason or "").startswith("unsupported.")
 
 
-CHOICE = """{pre} ld.global.u32 %r9, [%pO]; {seeded} mov.b32 %f2, %r9; ld.global.f32 %f1, [%A];
+CHOICE = """{pre} {load} {seeded} mov.b32 %f2, %r9; ld.global.f32 %f1, [%A];
 setp.leu.f32 %p1, %f1, %f2; @%p1 bra J; mov.b32 %r2, %f1; {inside}
 L: atom.global.cas.b32 %r9, [%pO], %r9, %r2; {rounds} mov.b32 %f3, %r9;
 setp.gt.f32 %p2, %f1, %f3; @%p2 bra L; J: {post} ret;"""
+PARTS = {
+    "pre": "",
+    "load": "ld.global.u32 %r9, [%pO];",
+    "seeded": "",
+    "inside": "",
+    "rounds": "",
+    "post": "",
+}
 SPIN, ARM = "unsupported.spin", "unsupported.predicated"
 NEXT, COUNT = "add.s64 %pO, %pO, 4;", "add.u32 %r20, %r20, 1;"
 # what is added to the loop, with what is said of it
@@ -212,7 +221,11 @@ NO_CHOICE = [
     ({"inside": "bar.sync 0;"}, ARM),
     ({"inside": "setp.gt.f32 %p7, %f1, 0f41200000; @%p7 exit;"}, SPIN),
     # a load that may be of another cell, or isn't made
-    ({"seeded": "ld.u32 %r9, [%pO];"}, SPIN),
+    ({"load": "ld.u32 %r9, [%pO+4];"}, SPIN),
+    # a fence that only some threads come to, or that what was seen decides
+    ({"rounds": "membar.gl;"}, SPIN),
+    ({"inside": "membar.gl;"}, ARM),
+    ({"seeded": "setp.eq.u32 %p7, %r20, 0; @%p7 membar.gl;"}, SPIN),
     (
         {"pre": "mov.u32 %r9, 0; setp.eq.u32 %p7, %r9, 1;", "seeded": "@%p7 ld.u32 %r9, [%pO];"},
         SPIN,
@@ -226,6 +239,56 @@ def test_what_a_choice_must_not_do_besides(parts: dict[str, str], reason: str) -
     assert (verdict.verdict, verdict.reason) == ("undecided", reason)
 
 
+# time passes, every thread comes to a fence once, the generic address is that of the CAS
+MORE = [
+    {"rounds": "nanosleep.u32 40;"},
+    {"inside": "nanosleep.u32 40;", "rounds": "@!%p1 nanosleep.u32 40;"},
+    {"seeded": "mov.u32 %r20, 8;", "rounds": "nanosleep.u32 %r20; shl.b32 %r20, %r20, 1;"},
+    {"seeded": "membar.gl;"},
+    {"load": "ld.u32 %r9, [%pO];"},
+    {"load": "ld.volatile.u32 %r9, [%pO];", "seeded": "fence.acq_rel.gpu;"},
+]
+
+
+@pytest.mark.parametrize("parts", MORE)
+def test_what_a_choice_may_do_besides(parts: dict[str, str]) -> None:
+    verdict = chosen(parts)
+    assert (verdict.verdict, verdict.reason) == ("proved", None)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_loop_that_backs_off(name: str) -> None:
+    """And whose first load is of the generic address."""
+    (cas,) = re.findall(r"atom\.global\.cas[^;]*;", entry(name))
+    (place,) = re.findall(r"\[.*\]", cas)
+    (seed,) = re.findall(rf"ld\.global\S*\s*%\w+, {re.escape(place)};", entry(name))
+    generic = seed.replace(".global", "")
+    text = entry(name).replace(cas, cas + "nanosleep.u32 40;").replace(seed, generic)
+    verdict = against(text, name)
+    assert (verdict.verdict, verdict.reason) == ("proved", None)
+
+
+def test_a_generic_load_of_another_space() -> None:
+    """The address of a cell of shared memory, which the CAS takes for a global one."""
+    body = """.shared .b32 s[2]; mov.u64 %d1, s; cvta.shared.u64 %pO, %d1;
+    st.u32 [%pO], 0; bar.sync 0;""" + CHOICE.format(**{**PARTS, "load": "ld.u32 %r9, [%pO];"})
+    params = (harness.symbol("A", "f32", 64), Tensor("O", "f32", (65,), "inout"))
+    launch = harness.launch_of(params, block=64)
+    verdict = safe(harness.entry(body, params), launch=launch, seed=1)
+    assert (verdict.verdict, verdict.reason) == ("refuted", "bounds.global")
+    assert verdict.findings[0].locations[0].text.startswith("atom.global.cas.b32")
+
+
+@pytest.mark.parametrize("fence", ["membar.gl;", "fence.acq_rel.gpu;"])
+def test_a_loop_with_a_fence(fence: str) -> None:
+    """Each thread of a loop that adds comes to it, and where one chooses only some do."""
+    for name in ("product", "while_larger"):
+        (cas,) = re.findall(r"atom\.global\.cas[^;]*;", entry(name))
+        verdict = against(entry(name).replace(cas, fence + cas), name)
+        reason = None if name == "product" else ARM
+        assert (verdict.verdict, verdict.reason) == ("undecided" if reason else "proved", reason)
+
+
 @pytest.mark.parametrize("post", ["", "st.global.f32 [%D], %f1;"])
 def test_a_choice_may_be_among_other_things(post: str) -> None:
     verdict = chosen({"seeded": "add.u32 %r20, %r20, 1;", "post": post})
@@ -233,9 +296,7 @@ def test_a_choice_may_be_among_other_things(post: str) -> None:
 
 
 def chosen(parts: dict[str, str]) -> Verdict:
-    body = CHOICE.format(
-        **{"pre": "", "seeded": "", "inside": "", "rounds": "", "post": "", **parts}
-    )
+    body = CHOICE.format(**{**PARTS, **parts})
     params = (
         harness.symbol("A", "f32", 64),
         Tensor("O", "f32", (65,), "inout"),

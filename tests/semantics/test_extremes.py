@@ -175,6 +175,26 @@ def test_what_does_not_commute_with_a_maximum(body: str, reason: str) -> None:
     assert (verdict.verdict, verdict.reason) == ("refuted", reason)
 
 
+@pytest.mark.parametrize("name", ["guarded", "less"])
+@pytest.mark.parametrize(("ctas", "reason"), [(1, "race.unordered"), (2, "race.global")])
+def test_one_half_races(name: str, ctas: int, reason: str) -> None:
+    """A signed maximum of any sign commutes with one half of a pair, and not with the other."""
+    lone = "red.global.max.s32 [{}], {};"
+    if name == "guarded":
+        pair = SIGNS.replace(".gpu.relaxed", "")
+        text = HEAD + GUARDED.format(pair + "\n@m " + lone.format("O", "v"))
+    else:
+        text = edited(name, ("$L__BB1_3:", "$L__BB1_3:\n" + lone.format("%rd1", "%r1")))
+    verdict = safe(text, launch=replace(launch(name), grid=(ctas, 1, 1)), seed=1)
+    assert verdict.verdict == "refuted"
+    (finding,) = [f for f in verdict.findings if f.reason == reason]
+    assert finding.confirmed == "schedules"
+    lone, half = sorted((p.text for p in finding.locations), key=lambda text: "min" in text)
+    assert "red.global.max.s32" in lone
+    assert "atom.global.min.u32" in half
+    assert all(f.confirmed == "schedules" for f in verdict.findings)
+
+
 def test_two_of_one_kind_commute() -> None:
     text = HEAD + GUARDED.format(SIGNS + SIGNS.replace("[O]", "[O+4]") + SIGNS)
     assert safe(text, launch=launch("guarded", 2), seed=1).verdict == "proved"

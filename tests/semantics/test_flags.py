@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kcheck.check import equivalent, safe
-from tests.semantics.litmus import Litmus
+from tests.semantics.litmus import MESSAGES, Litmus
 
 # thread 0 of each CTA; the last CTA waits, the others tell it something
 ROLES = """
@@ -155,6 +157,19 @@ POLLS = [
     ("through shared memory", ONCE, FIRST.replace("@p bra D;", "selp.u32 r, 1, 0, p;\n"
      "st.shared.u32 [f], r;\nld.shared.u32 r, [f];\nsetp.ne.u32 p, r, 0; @!p bra E;"), "", 2),
 ]  # fmt: skip
+
+
+def test_two_threads_of_the_last_cta_reset_its_counter_to_different_values() -> None:
+    """A race of two threads, whichever CTA is the last: that one is told, not the refusal."""
+    (case,) = [litmus for litmus in MESSAGES if litmus.name == "two threads reset a counter"]
+    body = case.body.replace("@q st.global.u32 [O+1000], 0;", "@q st.global.u32 [O+1000], 7;")
+    assert body != case.body
+    other = replace(case, body=body)
+    verdict = safe(other.text, launch=other.launch, seed=1)
+    assert (verdict.verdict, verdict.reason) == ("refuted", "race.write-write")
+    finding = verdict.findings[0]
+    assert finding.confirmed in ("schedules", "definition")
+    assert {(finding.reason, tuple(p.line for p in finding.locations))} == case.wanted
 
 
 def polled(tell: str, first: str, again: str, ctas: int, done: str = DONE) -> Litmus:

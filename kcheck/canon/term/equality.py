@@ -79,7 +79,9 @@ class Equality:
     def _either(self, a: Nodes, b: Nodes) -> Bool:
         """Distinct pairs, in one way after the other, that which proved the latest first."""
         pairs, index = np.unique(np.stack([a, b]), axis=1, return_inverse=True)
-        if self._shapes.alike(*pairs):
+        # lanes that exchange their parts crosswise add them in the two orders; kernels of one
+        # shape may make the same parts in another order
+        if any(self._shapes.alike(*pairs, by_row=by_row) for by_row in (False, True)):
             return np.ones(a.shape, bool)
         equal = np.zeros(pairs.shape[1], bool)
         for how in tuple(self.ways):

@@ -1,14 +1,16 @@
-"""Nodes that are the same operations of the same inputs, in the same order."""
+"""Nodes that are the same operations of the same inputs, in one order."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kcheck.canon.term.dag import ATOM, CONST, Dag, Nodes
+from kcheck.canon.term.dag import ADD, ATOM, CONST, FMA, MAX, MUL, Dag, Nodes
 
 # pairs that attempts without success may look at, over all
 PATIENCE = 1 << 21
+# operations whose first two arguments may change places
+COMMUTE = (ADD, MUL, FMA, MAX)
 
 
 class Shapes:
@@ -26,21 +28,24 @@ class Shapes:
         self._like = np.zeros(0, np.int32)
         self._patience = PATIENCE
 
-    def alike(self, first: Nodes, second: Nodes) -> bool:
-        """Are all these pairs alike? False also where it takes too long to see."""
+    def alike(self, first: Nodes, second: Nodes, *, by_row: bool = False) -> bool:
+        """Are all these pairs alike? False also where it takes too long to see.
+
+        `by_row`: the order of arguments that may change places is that of their rows.
+        """
         if self._patience < 0:
             return False
         known = self._like.size
         self._like = np.concatenate([self._like, np.arange(known, self._dag.count, dtype=np.int32)])
         merged: list[Nodes] = []
-        if self._merge(first, second, merged):
+        if self._merge(first, second, merged, by_row):
             return True
         for nodes in merged:  # nothing is known of these
             self._like[nodes] = nodes
             self._patience -= nodes.size
         return False
 
-    def _merge(self, a: Nodes, b: Nodes, merged: list[Nodes]) -> bool:
+    def _merge(self, a: Nodes, b: Nodes, merged: list[Nodes], by_row: bool) -> bool:
         dag, like = self._dag, self._like
         while True:
             differ = a != b
@@ -66,8 +71,13 @@ class Shapes:
             if (dag.args[1, x] != dag.args[1, y])[named].any():
                 return False
             rest = new & ~mine
-            a = np.concatenate([late[rest], *dag.args[:, x]])
-            b = np.concatenate([early[rest], *dag.args[:, y]])
+            one, other = dag.args[:, x], dag.args[:, y]
+            if by_row:
+                free = np.isin(op, COMMUTE)
+                for args in (one, other):
+                    args[:2, free] = np.sort(args[:2, free], axis=0)
+            a = np.concatenate([late[rest], *one])
+            b = np.concatenate([early[rest], *other])
 
     def _first(self, nodes: Nodes) -> Nodes:
         """The earliest nodes that these are known to be alike to."""

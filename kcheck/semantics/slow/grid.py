@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from kcheck.semantics.slow.errors import BudgetExceeded, Unevaluated
 from kcheck.semantics.slow.races import Who
 from kcheck.semantics.slow.scheduler import SPINS, Scheduler
 from kcheck.semantics.slow.state import PREEMPTED, Context, Cta, Signal, Step, Thread
@@ -18,7 +19,7 @@ TURNS = 0.5
 class Grid:
     """Runs CTAs. `first`: the thread that runs whenever it can, and the one that runs only if no
     other can; of two CTAs, the second begins once the first thread came to instruction `at`.
-    `turns`: let CTAs take turns, in order.
+    `turns`: let CTAs take turns, in order. `ahead`: threads that go ahead of their CTA's others.
     """
 
     def __init__(
@@ -31,12 +32,14 @@ class Grid:
         first: tuple[Who, Who] | None = None,
         at: int = -1,
         turns: bool = False,
+        ahead: frozenset[Who] = frozenset(),
     ) -> None:
         self.context = context
         self.slots = slots
         self.steps = steps
         self.accesses = accesses
         self.first = first
+        self.ahead = ahead
         # the first thread came there, and its CTA has to hand over
         self.came = False
         self.across = at >= 0 and first is not None and first[0][0] != first[1][0]
@@ -52,12 +55,23 @@ class Grid:
         self.turns = turns or (context.chance is not None and context.chance.random() < TURNS)
 
     def run(self) -> None:
-        """Until all CTAs are done."""
+        """Until all CTAs are done. Raises Unevaluated, where somebody looks for races once all
+        CTAs that can go on are done.
+        """
         idle = 0
+        refused: Unevaluated | None = None
         while self.fresh or self.started:
             before = self.context.progress
             scheduler = self._next()
-            if scheduler.run(alone=not self.turns):
+            try:
+                done = scheduler.run(alone=not self.turns)
+            except BudgetExceeded:
+                raise
+            except Unevaluated as error:
+                if not scheduler.watched:
+                    raise
+                refused, done = refused or error, True
+            if done:
                 idle = 0
                 continue
             self.started.append(scheduler)
@@ -67,8 +81,12 @@ class Grid:
             every = 1 + self.context.launch.threads // SPINS  # turns until each thread had one
             forever = turns > PATIENCE or (turns > every and all(s.spins() for s in self.started))
             if not self.fresh and forever:
-                self._give_up(scheduler)
-                return
+                refused = next((s.refused for s in self.started if s.refused), refused)
+                if refused is None:
+                    self._give_up(scheduler)
+                break
+        if refused is not None:
+            raise refused
 
     def _next(self) -> Scheduler:
         chance = self.context.chance
@@ -77,7 +95,8 @@ class Grid:
         if self.fresh:
             cta = Cta(self.context, self.fresh.pop(), self.slots)
             rank = self._rank if self.first else None
-            scheduler = Scheduler(cta, self.steps, self.accesses, rank)
+            ahead = [t for t in cta.threads if (cta.index, t.tid) in self.ahead]
+            scheduler = Scheduler(cta, self.steps, self.accesses, rank, ahead)
             scheduler.until = self._handed_over if self.across else None
             return scheduler
         return self.started.pop(0)

@@ -152,16 +152,17 @@ class SlowMachine:
             monitor.same if monitor else {},
         )
 
-    def watch(self, enough: Callable[[Monitor], bool]) -> bool:
+    def watch(self, enough: Callable[[Monitor], bool], ahead: frozenset[Who] = frozenset()) -> bool:
         """Run until the monitor has seen enough (asked at each new race), or to the end (False).
 
-        CTAs take turns, so that races between them show early. Raises what `run` raises.
+        CTAs take turns, so that races between them show early; `ahead`: threads that go ahead of
+        their CTA's others. Raises what `run` raises, once no thread can go on.
         """
         monitor = self.context.monitor
         assert monitor is not None
         monitor.enough = enough
         try:
-            self._grid(turns=len(self.ctas) > 1 and self.first is None).run()
+            self._grid(len(self.ctas) > 1 and self.first is None, ahead).run()
         except Enough:
             return True
         return False
@@ -171,10 +172,17 @@ class SlowMachine:
         """Instructions executed so far."""
         return self.budget - self.context.left
 
-    def _grid(self, turns: bool = False) -> Grid:
-        context, slots = self.context, len(self.decoder.slots)
+    def _grid(self, turns: bool = False, ahead: frozenset[Who] = frozenset()) -> Grid:
         return Grid(
-            context, self.ctas, slots, self.steps, self.accesses, self.first, self.at, turns
+            self.context,
+            self.ctas,
+            len(self.decoder.slots),
+            self.steps,
+            self.accesses,
+            self.first,
+            self.at,
+            turns,
+            ahead,
         )
 
     @property

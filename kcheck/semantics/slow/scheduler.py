@@ -28,6 +28,8 @@ PREEMPT_CHANCE = 0.25
 COPY_CHANCE = 0.3  # that an open copy is done before a thread is chosen, in a random schedule
 SPINS = 64  # times that threads of a CTA may spin before other CTAs have a turn
 TURN = 32  # choices of a thread before other CTAs may have a turn, where they take turns
+# instructions of a thread before the others have a turn, where races are looked for
+SLICE = 1 << 14
 
 _LOOK = 1023  # instructions between two looks at the limits
 
@@ -64,7 +66,8 @@ class Warp:
 class Scheduler:
     """Runs the threads of a CTA, one at a time, in order or at random.
 
-    `rank`: the thread of the least rank goes first, whenever it can run.
+    `rank`: the thread of the least rank goes first, whenever it can run. `ahead`: these do, until
+    they wait for a value.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class Scheduler:
         steps: Sequence[Step],
         accesses: Sequence[bool],
         rank: Rank | None = None,
+        ahead: Iterable[Thread] = (),
     ) -> None:
         self.cta = cta
         self.context = cta.context
@@ -81,7 +85,13 @@ class Scheduler:
         self.accesses = accesses
         self.chance = cta.context.chance
         self.monitor = cta.context.monitor
+        # somebody looks for races: what comes late in one thread, or never, keeps no other from
+        # its accesses
+        self.watched = self.monitor is not None and self.monitor.enough is not None
+        # the first reason for which a thread can't go on, if the others do
+        self.refused: Unevaluated | None = None
         self.rank = rank
+        self.ahead = set(ahead)
         self.spinners: set[Thread] = set()  # since the last progress
         self.progress = 0
         # says that the CTA's turn is over, if somebody cares
@@ -98,7 +108,8 @@ class Scheduler:
     def run(self, alone: bool = True) -> bool:
         """Until all threads have exited (True), or until the others should have a turn (False).
 
-        `alone`: there are no others. A deadlock is a finding.
+        `alone`: there are no others. A deadlock is a finding. Raises Unevaluated, of a CTA that is
+        watched once no thread can go on.
         """
         spins = turns = 0
         self.stalled = False
@@ -108,8 +119,16 @@ class Scheduler:
                 if self.chance and self.cta.copies and self.chance.random() < COPY_CHANCE:
                     perform_one(self.cta)
                 t = self._choose()
-                signal = self._advance(t)
-                self._took(t, signal)
+                try:
+                    signal = self._advance(t)
+                    self._took(t, signal)
+                except BudgetExceeded:
+                    raise
+                except Unevaluated as error:
+                    if not self.watched:
+                        raise
+                    self.refused = self.refused or error
+                    continue
                 turns += 1
                 spins += signal is SPINNING
                 busy = busy or (signal is PREEMPTED and not self._waits(t.pc))
@@ -120,6 +139,8 @@ class Scheduler:
                     return False
         except Stop:
             return True
+        if self.refused is not None:
+            raise self.refused
         stuck = [t for warp in self.warps for t in warp.live.values()]
         if stuck:
             deadlock(self.cta, stuck)
@@ -139,19 +160,21 @@ class Scheduler:
         ready = self.ready
         at = -1
         if self.rank is not None:
-            at = min(range(len(ready)), key=lambda i: self.rank(ready[i]))  # type: ignore[misc]
+            at = min(range(len(ready))[::-1], key=lambda i: self.rank(ready[i]))  # type: ignore[misc]
+        elif self.ahead:
+            at = max((i for i, t in enumerate(ready) if t in self.ahead), default=-1)
         elif self.chance:
             at = self.chance.randrange(len(ready))
-        ready[at], ready[-1] = ready[-1], ready[at]
-        return ready.pop()
+        return ready.pop(at)
 
     def _advance(self, t: Thread) -> Signal:
         steps, count = self.steps, len(self.steps)
         context = self.context
         left = context.left
+        stop = max(left - SLICE, 0) if self.watched else 0
         pc = t.pc
         try:
-            while left:
+            while left > stop:
                 pc = t.pc
                 if pc >= count:
                     return DONE
@@ -164,6 +187,8 @@ class Scheduler:
                 signal = steps[pc](t)
                 if signal is not None:
                     return signal
+            if left:
+                return PREEMPTED
             raise BudgetExceeded("budget.instructions")
         except Unevaluated as error:
             error.locate(self.code[pc], t.tid, self.cta.index)
@@ -175,6 +200,7 @@ class Scheduler:
         warp = self.warps[t.warp]
         if signal is SPINNING:
             self.ready.insert(0, t)
+            self.ahead.discard(t)
             if self.progress != self.context.progress:
                 self.spinners.clear()
                 self.progress = self.context.progress
@@ -183,7 +209,7 @@ class Scheduler:
             return
         self.spinners.discard(t)
         if signal is PREEMPTED:
-            self.ready.append(t)
+            self.ready.insert(0 if self.watched else len(self.ready), t)
         elif signal is DONE:
             t.exited = True
             self.context.progress += 1

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcheck.canon.term.dag import ADD, ATOM, CONST, FMA, MAX, NEG, Dag, Nodes
-from kcheck.canon.term.shapes import Shapes
+from kcheck.canon.term.shapes import COMMUTE, Shapes
 from kcheck.canon.term.slice import ARITY
 
 OPS = (ADD, NEG, MAX, FMA, ATOM, CONST)
@@ -26,15 +26,17 @@ def built(steps: Steps) -> Dag:
     return dag
 
 
-def same(dag: Dag, a: int, b: int) -> bool:
+def same(dag: Dag, a: int, b: int, by_row: bool) -> bool:
     """By the definition."""
     if a == b or a < 0 or b < 0:
         return a == b
     op = dag.op[a]
     if op != dag.op[b] or op == CONST or (op == ATOM and dag.args[1, a] != dag.args[1, b]):
         return False
-    pairs = dag.args[: ARITY[op], [a, b]].tolist()
-    return all(same(dag, x, y) for x, y in pairs)
+    first, second = dag.args[: ARITY[op], [a, b]].T.tolist()
+    if by_row and op in COMMUTE:
+        first[:2], second[:2] = sorted(first[:2]), sorted(second[:2])
+    return all(same(dag, x, y, by_row) for x, y in zip(first, second, strict=True))
 
 
 def nodes(*ids: int) -> Nodes:
@@ -45,11 +47,12 @@ def nodes(*ids: int) -> Nodes:
 def test_alike_is_the_definition(steps: Steps, more: Steps, data: st.DataObject) -> None:
     dag = built(steps + steps + more)
     node = st.integers(-3, dag.count - 1)
-    found = Shapes(dag)
+    found, by_row = Shapes(dag), data.draw(st.booleans())
     for _ in range(4):  # one after the other: what failed must leave nothing behind
         pairs = data.draw(st.lists(st.tuples(node, node), min_size=1, max_size=4))
-        alike = found.alike(*(np.array(side, np.int32) for side in zip(*pairs, strict=True)))
-        assert alike == all(same(dag, a, b) for a, b in pairs)
+        sides = (np.array(side, np.int32) for side in zip(*pairs, strict=True))
+        alike = found.alike(*sides, by_row=by_row)
+        assert alike == all(same(dag, a, b, by_row) for a, b in pairs)
 
 
 def doubled(depth: int, *inputs: int) -> tuple[Dag, list[Nodes]]:
