@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from kcheck.specification.symbolic import Symbolic
+from kcheck.specification.symbolic import Symbolic, dtype_of, product, total
 from kcheck.verdict import UsageError
 
 
 def _where(of: Any, condition: Any, one: Any, other: Any) -> Symbolic:
-    found: Symbolic = of(0.0)._apply("where", condition, one, other)
+    dtype = dtype_of(lambda a, b: np.where(True, a, b), [one, other])
+    found: Symbolic = of(0.0)._apply("where", dtype, condition, one, other)
     return found
 
 
@@ -24,7 +25,7 @@ def _clip(of: Any, array: Any, low: Any, high: Any) -> Symbolic:
 def _triangle(of: Any, array: Any, k: int, lower: bool) -> Symbolic:
     ones = np.ones(array.shape[-2:])
     mask = np.tril(ones, k) if lower else np.triu(ones, k)
-    return _where(of, np.broadcast_to(mask, array.shape), array, 0.0)
+    return _where(of, np.broadcast_to(mask, array.shape), array, np.zeros(1, array.dtype))
 
 
 def _pad(
@@ -36,7 +37,7 @@ def _pad(
     numbered = np.arange(array.size).reshape(array.shape)
     at = np.pad(numbered, width, constant_values=-1)
     found = array.reshape(-1)[np.maximum(at, 0)]
-    return _where(of, at >= 0, found, constant_values)
+    return _where(of, at >= 0, found, np.asarray([constant_values]).astype(array.dtype))
 
 
 def _einsum(of: Any, subscripts: str, *operands: Any) -> Symbolic:
@@ -45,22 +46,24 @@ def _einsum(of: Any, subscripts: str, *operands: Any) -> Symbolic:
     if not arrow or "." in subscripts or len(terms) != len(operands):
         raise UsageError(f"specification: np.einsum({subscripts!r}) needs `->` and no ellipsis")
     labels = output + "".join(sorted(set(inputs) - set(output + ",")))
-    product: Any = None
+    every: Any = None
     for term, operand in zip(terms, map(of, operands), strict=True):
         if len(set(term)) != len(term):
             raise UsageError(f"specification: np.einsum({subscripts!r}) repeats a label")
         kept = [label for label in labels if label in term]
         array = operand.stored().transpose(*(term.index(label) for label in kept))
         array = array[tuple(slice(None) if label in term else None for label in labels)]
-        product = array if product is None else product * array
+        every = array if every is None else product(every, array)
     summed = tuple(range(len(output), len(labels)))
-    return of(product.sum(summed) if summed else product)
+    return total(every, summed)
 
 
 def _placed(function: Any) -> Callable[..., Any]:
     """A function that only moves elements: NumPy itself says which one goes where."""
 
     def moved(of: Any, array: Any, *arguments: Any, **options: Any) -> Any:
+        if any(isinstance(a, Symbolic) for a in (*arguments, *options.values())):
+            raise UsageError(f"specification: np.{function.__name__} to an unknown place")
         array = of(array)
         numbered = np.arange(array.size).reshape(array.shape)
         return array.reshape(-1)[function(numbered, *arguments, **options)]
@@ -71,13 +74,15 @@ def _placed(function: Any) -> Callable[..., Any]:
 def _joined(function: Any) -> Callable[..., Any]:
     """np.concatenate and its like: of several arrays."""
 
-    def joined(of: Any, arrays: Any, *arguments: Any, **options: Any) -> Any:
+    def joined(of: Any, arrays: Any, *axis: int, **options: Any) -> Any:
+        if options.keys() - {"axis"}:
+            raise UsageError(f"specification: np.{function.__name__} with {', '.join(options)}")
         every = [of(array) for array in arrays]
         found: Any = None
         for i, array in enumerate(every):
             numbered = [np.full(other.shape, -1) for other in every]
             numbered[i] = np.arange(array.size).reshape(array.shape)
-            at = function(numbered, *arguments, **options)
+            at = function(numbered, *axis, **options)
             here = array.reshape(-1)[np.maximum(at, 0)]
             found = here if found is None else _where(of, at >= 0, here, found)
         return found
@@ -89,18 +94,14 @@ def _cumsum(of: Any, array: Any, axis: Any = None) -> Symbolic:
     array = of(array).reshape(-1) if axis is None else of(array).stored().swapaxes(axis, -1)
     n = array.shape[-1]
     before = np.tri(n, dtype=bool)
-    each = _where(of, before, array[..., None, :], 0.0).sum(-1)
+    each = _where(of, before, array[..., None, :], np.zeros(1, array.dtype)).sum(-1)
     return each if axis is None else each.swapaxes(axis, -1)
 
 
 def _round(of: Any, array: Any, decimals: int = 0) -> Any:
     if decimals:
         raise UsageError("specification: np.round to decimals is not known")
-    return np.rint(of(array))
-
-
-def _sign(of: Any, array: Any) -> Symbolic:
-    return _where(of, array > 0, 1.0, _where(of, array < 0, -1.0, 0.0))
+    return np.rint(of(array)) if of(array).dtype.kind == "f" else of(array)
 
 
 def _method(name: str) -> Callable[..., Any]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck.launch import DTYPE_BYTES, Launch, Tensor
-from kcheck.specification.symbolic import Apply, Known, Leaf, Node, Positions, Stage, Take
+from kcheck.specification.nodes import Apply, Known, Leaf, Node, Positions, Stage, Take
 from kcheck.verdict import UsageError
 
 NAME = "specification"
@@ -270,6 +270,10 @@ def _loaded(walk: Walk, node: Leaf | Take) -> str:
     at = walk.position(node.at, node.buffer.root)
     if isinstance(node, Take):
         index = writer.made("r", f"cvt.rzi.s32.f32 {{d}}, {_value(walk, node.index)};")
+        # one below 0 counts from the end of the axis
+        wrap = writer.made("r", f"shr.s32 {{d}}, {index}, 31;")
+        wrap = writer.made("r", f"and.b32 {{d}}, {wrap}, {node.extent};")
+        index = writer.made("r", f"add.s32 {{d}}, {index}, {wrap};")
         at = writer.made("r", f"mad.lo.s32 {{d}}, {index}, {node.stride}, {at};")
         # an index beyond its axis must not reach another row: it leaves the buffer
         inside = writer.made("p", f"setp.lt.u32 {{d}}, {index}, {node.extent};")

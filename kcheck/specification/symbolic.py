@@ -9,76 +9,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kcheck.specification.nodes import (
+    Apply,
+    Buffer,
+    Known,
+    Leaf,
+    Node,
+    Stage,
+    Take,
+    moved,
+)
 from kcheck.verdict import UsageError
 
-Positions = NDArray[np.int64]
 Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Buffer:
-    """`root`: the positions of its elements, in order; a view of it is a view of the buffer."""
-
-    name: str
-    root: Positions
-
-
-@dataclass(frozen=True, eq=False)
-class Leaf:
-    """Elements of a buffer, by their positions."""
-
-    buffer: Buffer
-    at: Positions
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """Numbers (or flags, as 1 and 0) of an array that is no input."""
-
-    values: NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Take:
-    """Elements of a buffer: at positions `at`, and `stride` times an unknown index below `extent`
-    beyond.
-    """
-
-    buffer: Buffer
-    at: Positions
-    stride: int
-    extent: int
-    index: Node
-
-
-@dataclass(frozen=True, eq=False)
-class Apply:
-    """An operation (a key of `program.OPERATIONS`) on expressions of one shape."""
-
-    operation: str
-    arguments: tuple[Node, ...]
-
-
-Node: TypeAlias = Leaf | Known | Take | Apply
-
-
-@dataclass(frozen=True, eq=False)
-class Stage:
-    """`target` gets, at each of `at`, the `reduction` (sum, max, min, or "": nothing to reduce)
-    of an expression over its last axis.
-    """
-
-    target: Buffer
-    at: Positions
-    reduction: str
-    node: Node
-    length: int = 1
+Type: TypeAlias = "np.dtype[Any]"
 
 
 @dataclass
@@ -90,25 +39,16 @@ class Recorder:
     functions: Mapping[Any, Callable[..., Any]]
     stages: list[Stage] = field(default_factory=list[Stage])
 
-    def made(self, reduction: str, node: Node, shape: Shape, length: int = 1) -> Symbolic:
+    def made(
+        self, reduction: str, node: Node, shape: Shape, dtype: Type, length: int = 1
+    ) -> Symbolic:
         """A new buffer of a shape, filled by a stage."""
         root = np.arange(math.prod(shape), dtype=np.int64)
         # no parameter of a kernel has such a name; two functions that share it share its size
         buffer = Buffer(f"stage {len(self.stages)} of {root.size}", root)
         at = root.reshape(shape)
         self.stages.append(Stage(buffer, at, reduction, node, length))
-        return Symbolic(self, Leaf(buffer, at), shape)
-
-
-def _moved(node: Node, move: Callable[[Any], Any]) -> Node:
-    """The expression with the same move made in the arrays of all leaves."""
-    if isinstance(node, Leaf):
-        return Leaf(node.buffer, move(node.at))
-    if isinstance(node, Known):
-        return Known(move(node.values))
-    if isinstance(node, Take):
-        return replace(node, at=move(node.at), index=_moved(node.index, move))
-    return Apply(node.operation, tuple(_moved(a, move) for a in node.arguments))
+        return Symbolic(self, Leaf(buffer, at), shape, dtype)
 
 
 # NumPy's function -> operation
@@ -129,32 +69,36 @@ _UFUNCS: dict[Any, str] = {
 }
 # of flags these are something else
 _OF_FLAGS = {
+    "add": "logical_or",
     "bitwise_and": "logical_and",
     "bitwise_or": "logical_or",
     "bitwise_xor": "not_equal",
     "invert": "logical_not",
 }
-# operations that give flags
-_FLAGS = frozenset(
-    {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
-    | {"logical_and", "logical_or", "logical_not"}
-)
+# what may leave the type of its integers
+_WRAPS = frozenset({"add", "subtract", "multiply", "negative", "absolute", "square"})
+_WRAPS |= {"invert", "left_shift", "floor_divide"}
 
 
-def _is_flag(value: Any) -> bool:
-    if isinstance(value, Symbolic):
-        return isinstance(value.node, Apply) and value.node.operation in _FLAGS
-    return bool(np.asarray(value).dtype == np.bool_)
+def dtype_of(function: Callable[..., Any], inputs: Sequence[Any]) -> Type:
+    """The type of NumPy's result. TypeError or OverflowError where NumPy has none."""
+    arrays = (Symbolic, np.ndarray, np.generic)
+    ones = [np.ones(1, x.dtype) if isinstance(x, arrays) else x for x in inputs]
+    with np.errstate(all="ignore"):
+        return np.asarray(function(*ones)).dtype
 
 
 class Symbolic(np.lib.mixins.NDArrayOperatorsMixin):
     """An array of expressions; `node`'s leaves have its shape.
 
+    `dtype`: as NumPy has it. Flags are 0 and 1, integers of up to 32 bits wrap; longer ones and
+    floats have neither ends nor rounding.
+
     UsageError for a function of NumPy that is not known here.
     """
 
-    def __init__(self, recorder: Recorder, node: Node, shape: Shape) -> None:
-        self.recorder, self.node, self.shape = recorder, node, shape
+    def __init__(self, recorder: Recorder, node: Node, shape: Shape, dtype: Type) -> None:
+        self.recorder, self.node, self.shape, self.dtype = recorder, node, shape, dtype
 
     @property
     def ndim(self) -> int:
@@ -186,16 +130,13 @@ class Symbolic(np.lib.mixins.NDArrayOperatorsMixin):
             return _matmul(self._of(inputs[0]), self._of(inputs[1]))
         if ufunc is np.power:
             return _power(self._of(inputs[0]), inputs[1])
-        if ufunc is np.reciprocal:
-            return 1.0 / self._of(inputs[0])
         if ufunc is np.remainder:
             return inputs[0] - np.floor_divide(*inputs) * inputs[1]
+        if ufunc is np.reciprocal and self.dtype.kind == "f":
+            return 1.0 / self
         if ufunc not in _UFUNCS:
             raise UsageError(f"specification: np.{ufunc.__name__} is not known")
-        operation = _UFUNCS[ufunc]
-        if operation in _OF_FLAGS and all(map(_is_flag, inputs)):
-            operation = _OF_FLAGS[operation]
-        return self._apply(operation, *inputs)
+        return self._apply(_UFUNCS[ufunc], dtype_of(ufunc, inputs), *inputs)
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
         known = self.recorder.functions.get(function)
@@ -208,23 +149,36 @@ class Symbolic(np.lib.mixins.NDArrayOperatorsMixin):
         """A number or array as an array of expressions."""
         if isinstance(value, Symbolic):
             return value
-        values = np.asarray(value, np.float64)
-        return Symbolic(self.recorder, Known(values), values.shape)
+        values = np.asarray(value)
+        if values.dtype.kind not in "biuf":
+            raise UsageError(f"specification: {value!r} is no array of numbers")
+        node = Known(values.astype(np.float64))
+        return Symbolic(self.recorder, node, values.shape, values.dtype)
 
-    def _apply(self, operation: str, *inputs: Any) -> Symbolic:
+    def _apply(self, operation: str, dtype: Type, *inputs: Any) -> Symbolic:
         arrays = [self._of(value) for value in inputs]
         shape = np.broadcast_shapes(*(array.shape for array in arrays))
         nodes = tuple(array.broadcast_to(shape).node for array in arrays)
-        return Symbolic(self.recorder, Apply(operation, nodes), shape)
+        if dtype.kind == "b":
+            operation = _OF_FLAGS.get(operation, operation)
+        made = Symbolic(self.recorder, Apply(operation, nodes), shape, dtype)
+        return made.wrapped() if operation in _WRAPS else made
+
+    def wrapped(self) -> Symbolic:
+        """The same modulo the width of its integers."""
+        if self.dtype.kind not in "iu" or self.dtype.itemsize == 8:
+            return self
+        name = f"{'s' if self.dtype.kind == 'i' else 'u'}{8 * self.dtype.itemsize}"
+        return Symbolic(self.recorder, Apply(f"as {name}", (self.node,)), self.shape, self.dtype)
 
     def _move(self, move: Callable[[Any], Any]) -> Symbolic:
         shape = move(np.broadcast_to(np.int8(0), self.shape)).shape
-        return Symbolic(self.recorder, _moved(self.node, move), shape)
+        return Symbolic(self.recorder, moved(self.node, move), shape, self.dtype)
 
     def stored(self) -> Symbolic:
         """The same array as a buffer, if it is an expression."""
         if isinstance(self.node, Apply):
-            return self.recorder.made("", self.node, self.shape)
+            return self.recorder.made("", self.node, self.shape, self.dtype)
         return self
 
     # moves
@@ -255,14 +209,14 @@ class Symbolic(np.lib.mixins.NDArrayOperatorsMixin):
     def astype(self, dtype: Any) -> Symbolic:
         """The same: formats mean nothing over the reals; but integers are whole, and wrap."""
         wanted = np.dtype(dtype)
-        if wanted.kind == "f":
-            return self
-        if wanted.kind == "b":
-            return self._apply("not_equal", self, 0.0)
-        name = f"{'s' if wanted.kind == 'i' else 'u'}{8 * wanted.itemsize}"
-        if wanted.kind not in "iu" or name == "u64":
+        if wanted.kind not in "biuf":
             raise UsageError(f"specification: astype({wanted}) is not known")
-        return self._apply(f"as {name}", self)
+        if wanted.kind == "b":
+            return self._apply("not_equal", wanted, self, 0)
+        node = self.node
+        if wanted.kind in "iu" and self.dtype.kind == "f":
+            node = Apply("trunc", (node,))
+        return Symbolic(self.recorder, node, self.shape, wanted).wrapped()
 
     # reductions, with the arguments that NumPy's have in their order
 
@@ -270,20 +224,23 @@ class Symbolic(np.lib.mixins.NDArrayOperatorsMixin):
         self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Symbolic:
         """Over axes, or all."""
-        return _reduced("sum", _into(self, dtype, out), axis, keepdims)
+        made = dtype_of(np.sum, [self]) if dtype is None else np.dtype(dtype)
+        return _reduced("sum", _into(self, dtype, out), axis, keepdims, made).wrapped()
 
     def max(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Symbolic:
         """Over axes, or all."""
-        return _reduced("max", _into(self, None, out), axis, keepdims)
+        return _reduced("max", _into(self, None, out), axis, keepdims, self.dtype)
 
     def min(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Symbolic:
         """Over axes, or all."""
-        return _reduced("min", _into(self, None, out), axis, keepdims)
+        return _reduced("min", _into(self, None, out), axis, keepdims, self.dtype)
 
     def mean(
         self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Symbolic:
         """Over axes, or all."""
+        if dtype is not None and np.dtype(dtype).kind != "f":
+            raise UsageError(f"specification: mean and var of type {np.dtype(dtype)} are not known")
         total = self.sum(axis, dtype, out, keepdims)
         return total / (self.size // total.size)
 
@@ -310,21 +267,22 @@ def _flat(arguments: Sequence[Any]) -> Iterator[Any]:
             yield argument
 
 
-def _reduced(reduction: str, array: Symbolic, axis: Any, keepdims: bool) -> Symbolic:
+def _reduced(reduction: str, array: Symbolic, axis: Any, keepdims: bool, dtype: Type) -> Symbolic:
+    shape = np.broadcast_to(np.int8(0), array.shape).sum(axis, keepdims=keepdims).shape
     every = range(array.ndim) if axis is None else np.atleast_1d(axis)
     axes = sorted({int(a) % array.ndim for a in every})
     kept = [a for a in range(array.ndim) if a not in axes]
     length = math.prod(array.shape[a] for a in axes)
-    shape = tuple(array.shape[a] for a in kept)
+    if not length:
+        if reduction != "sum":
+            raise UsageError(f"specification: the {reduction} of no elements")
+        return array._of(np.zeros(shape, dtype))
     if not axes:
-        return array
-    node = _moved(array.transpose(*kept, *axes).node, lambda x: _last(x, len(kept)))
-    made = array.recorder.made(reduction, node, shape, length)
-    return (
-        made[tuple(None if a in axes else slice(None) for a in range(array.ndim))]
-        if keepdims
-        else made
-    )
+        return Symbolic(array.recorder, array.node, array.shape, dtype)
+    node = moved(array.transpose(*kept, *axes).node, lambda x: _last(x, len(kept)))
+    dense = tuple(array.shape[a] for a in kept)
+    made = array.recorder.made(reduction, node, dense, dtype, length)
+    return made._move(lambda x: x.reshape(shape))
 
 
 def _last(array: Any, kept: int) -> Any:
@@ -332,36 +290,47 @@ def _last(array: Any, kept: int) -> Any:
     return array.reshape(*array.shape[:kept], -1)
 
 
+def product(one: Symbolic, other: Symbolic) -> Symbolic:
+    """Elements times elements, as they come together in a sum: it is the sum that wraps."""
+    shape = np.broadcast_shapes(one.shape, other.shape)
+    nodes = one.broadcast_to(shape).node, other.broadcast_to(shape).node
+    dtype = dtype_of(np.multiply, [one, other])
+    return Symbolic(one.recorder, Apply("multiply", nodes), shape, dtype)
+
+
+def total(products: Symbolic, axes: Any) -> Symbolic:
+    """The sum of products in their type."""
+    if products.dtype.kind == "b":
+        return products.max(axes)
+    return _reduced("sum", products, axes, False, products.dtype).wrapped()
+
+
 def _matmul(one: Symbolic, other: Symbolic) -> Symbolic:
     one, other = one.stored(), other.stored()
     left = one[None, :] if one.ndim == 1 else one
     right = other[:, None] if other.ndim == 1 else other
-    product = left[..., :, None, :] * right.swapaxes(-1, -2)[..., None, :, :]
-    made = product.sum(-1)
+    made = total(product(left[..., :, None, :], right.swapaxes(-1, -2)[..., None, :, :]), -1)
     if other.ndim == 1:
         made = made[..., 0]
-    return (
-        made[..., 0, :]
-        if one.ndim == 1 and other.ndim > 1
-        else made[..., 0]
-        if one.ndim == 1
-        else made
-    )
+    if one.ndim > 1:
+        return made
+    return made[..., 0, :] if other.ndim > 1 else made[..., 0]
 
 
 def _power(base: Symbolic, exponent: Any) -> Symbolic:
     if not isinstance(exponent, int | float):
         raise UsageError("specification: powers have numbers as exponents")
+    dtype = dtype_of(np.power, [base, exponent])
     if exponent < 0:
         return 1.0 / _power(base, -exponent)
     if exponent == 0.5:
-        return base._apply("sqrt", base)
+        return base._apply("sqrt", dtype, base)
     if exponent != int(exponent) or exponent > 64:
         raise UsageError(f"specification: a power of {exponent} is not known")
-    found = base._of(1.0).broadcast_to(base.shape)
+    found = base._of(np.ones(1, dtype))
     for i in range(int(exponent)):
-        found = found * base if i else base
-    return found
+        found = found * base if i else base.astype(dtype)
+    return found.broadcast_to(base.shape)
 
 
 def _taken(array: Symbolic, keys: tuple[Any, ...]) -> Symbolic:
@@ -374,6 +343,8 @@ def _taken(array: Symbolic, keys: tuple[Any, ...]) -> Symbolic:
     if not isinstance(leaf, Leaf) or made:
         raise UsageError("specification: an unknown index into what is no input")
     index = unknown[0]
+    if index.dtype.kind not in "iu":
+        raise UsageError(f"specification: an unknown index of type {index.dtype}")
 
     def picked(of: Any, numbers: Any) -> Any:
         return of[tuple(numbers if isinstance(k, Symbolic) else k for k in keys)]
@@ -389,8 +360,12 @@ def _taken(array: Symbolic, keys: tuple[Any, ...]) -> Symbolic:
     else:
         raise UsageError("specification: an unknown index into an axis of length 1")
     stride = int((picked(leaf.at, zeros + 1) - at).flat[0])
+    if (np.diff(leaf.at, axis=axis) != stride).any():
+        raise UsageError("specification: an unknown index into what is not evenly spaced")
     every = np.arange(index.size).reshape([-1 if a == axis else 1 for a in range(array.ndim)])
     wide = tuple(index.size if a == axis else n for a, n in enumerate(array.shape))
     which = picked(np.broadcast_to(every, wide), np.arange(index.size).reshape(index.shape))
     node = index.reshape(-1)[which].node
-    return Symbolic(array.recorder, Take(leaf.buffer, at, stride, extent, node), at.shape)
+    return Symbolic(
+        array.recorder, Take(leaf.buffer, at, stride, extent, node), at.shape, array.dtype
+    )
