@@ -19,6 +19,7 @@ from kcheck.canon.term.terms import Terms
 from kcheck.canon.term.zeros import apart, ties
 
 Bool = NDArray[np.bool_]
+Codes = NDArray[np.int64]
 # roots that are compared at once
 PART, FIRST = 1 << 12, 1 << 6
 # terms per node that deciding a comparison may take
@@ -82,7 +83,8 @@ class Equality:
 
     def _either(self, a: Nodes, b: Nodes) -> Bool:
         """Distinct pairs, in one way after the other, that which proved the latest first."""
-        pairs, index = np.unique(np.stack([a, b]), axis=1, return_inverse=True)
+        codes, index = np.unique(_pairs(a, b), return_inverse=True)
+        pairs = _split(codes)
         # lanes that exchange their parts crosswise add them in the two orders; kernels of one
         # shape may make the same parts in another order
         if any(self._same_shape(pairs[0], pairs[1], by_row) for by_row in (True, False)):
@@ -115,13 +117,12 @@ class Equality:
             named = dag.op[a] == ATOM
             if (dag.op[a] == CONST).any() or (dag.args[1, a] != dag.args[1, b])[named].any():
                 return False
-            first, second = (dag.args[:, x].astype(np.int64) for x in (a, b))
+            first, second = dag.args[:, a], dag.args[:, b]
             if by_row:
                 free = np.isin(dag.op[a], COMMUTE)
                 for x in (first, second):
                     x[:2, free] = np.sort(x[:2, free], axis=0)
-            pairs = np.unique(first << 32 | second & WORD)
-            a, b = pairs >> 32, (pairs & WORD).astype(np.int32)
+            a, b = _split(np.unique(_pairs(first, second)))
 
     def _part(self, how: Normalizer, a: Nodes, b: Nodes) -> Bool:
         n = a.size
@@ -169,3 +170,13 @@ class Equality:
 
     def _same(self, how: Normalizer, writer: Writer, one: int, other: int) -> bool:
         return self._is_zero(how, self.a.sum(one, self.a.minus(other)), writer)
+
+
+def _pairs(a: Nodes, b: Nodes) -> Codes:
+    """Two nodes in one number."""
+    return a.astype(np.int64) << 32 | b.astype(np.int64) & WORD
+
+
+def _split(codes: Codes) -> Nodes:
+    """The nodes (2, n) of pairs."""
+    return np.stack([codes >> 32, codes & WORD]).astype(np.uint32).view(np.int32)
