@@ -67,6 +67,8 @@ class Equality:
         out = (first == second).reshape(-1)
         a, b = first.reshape(-1), second.reshape(-1)
         rest = np.flatnonzero(~out)
+        if rest.size <= PART and self._alike(_pairs(a[rest], b[rest])):
+            return np.ones(first.shape, bool)
         start, size = 0, FIRST
         while start < rest.size:
             part = rest[start : start + size]
@@ -84,11 +86,9 @@ class Equality:
     def _either(self, a: Nodes, b: Nodes) -> Bool:
         """Distinct pairs, in one way after the other, that which proved the latest first."""
         codes, index = np.unique(_pairs(a, b), return_inverse=True)
-        pairs = _split(codes)
-        # lanes that exchange their parts crosswise add them in the two orders; kernels of one
-        # shape may make the same parts in another order
-        if any(self._same_shape(pairs[0], pairs[1], by_row) for by_row in (True, False)):
+        if self._alike(codes):
             return np.ones(a.shape, bool)
+        pairs = _split(codes)
         equal = np.zeros(pairs.shape[1], bool)
         for how in tuple(self.ways):
             rest = np.flatnonzero(~equal)
@@ -98,6 +98,15 @@ class Equality:
                     self.ways.remove(how)
                     self.ways.insert(0, how)
         return equal[index]
+
+    def _alike(self, codes: Codes) -> bool:
+        """Are all pairs of one shape?
+
+        Lanes that exchange their parts crosswise add them in the two orders; kernels of one shape
+        may make the same parts in another order.
+        """
+        a, b = _split(codes)
+        return any(self._same_shape(a, b, by_row) for by_row in (True, False))
 
     def _same_shape(self, a: Nodes, b: Nodes, by_row: bool) -> bool:
         """Are all these pairs the same operations of the same inputs, in the same order?
