@@ -28,6 +28,8 @@ from kcheck.witness import Subject, slow_machine, together, unknown_inputs
 BUDGET = 100_000
 # races whose example the lane executor picks among CTAs: any CTAs show them
 OF_GRID = frozenset({"race.global", "race.nc"})
+# what lanes of one CTA have that store to one address in one instruction
+AT_ONCE = frozenset({"race.write-write", "race.unordered"})
 SCHEDULES, DEFINITION = "schedules", "definition"
 
 Pair = frozenset[int] | str
@@ -199,7 +201,8 @@ class RaceRuns:
         found = next((r for r in pairs if r.reason == race.reason), pairs[0] if pairs else None)
         if found is not None:
             return Confirmed(True, found, self._by(found, run))
-        if self.strict and race.first == race.second and race.first in run.same:
+        at_once = race.first == race.second and race.reason in AT_ONCE
+        if self.strict and at_once and race.first in run.same:
             return Confirmed(True, None, DEFINITION)
         return None
 

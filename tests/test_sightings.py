@@ -12,11 +12,15 @@ from kcheck.canon.domain import Collision
 from kcheck.check import equivalent, safe
 from kcheck.launch import Tensor
 from kcheck.limits import LimitReached
+from kcheck.ptx_frontend.lower import lower
+from kcheck.ptx_frontend.parser import parse
 from kcheck.race_runs import RaceRuns
 from kcheck.report.text import finding_lines, verdict_text
+from kcheck.semantics.race_reports import Race
 from kcheck.semantics.slow import SlowMachine
 from kcheck.semantics.slow.races import Monitor
 from kcheck.verdict import Verdict
+from kcheck.witness import Subject
 from tests.semantics.harness import entry, launch_of, out, symbol
 from tests.snippets import on_floats
 from tests.test_limits import Countdown
@@ -297,6 +301,25 @@ def test_values_that_are_equal_by_the_first_input_only_are_not_said_to_be_equal(
         ("race.global", "schedules"),
     ]
     assert not any("same value" in f.message for f in verdict.findings)
+
+
+@pytest.mark.parametrize(
+    ("reason", "cta", "sure"),
+    [("race.write-write", 0, True), ("race.global", 1, False), ("race.nc", 0, False)],
+)
+@pytest.mark.parametrize("strict", [True, False])
+def test_strictly_equal_values_are_a_race_within_a_cta_only(
+    reason: str, cta: int, sure: bool, strict: bool
+) -> None:
+    """The lane executor's word alone confirms nothing, whatever it says of that instruction."""
+    params = [out("z", "u32", 64)]
+    text = entry(f"{SHARED} mov.u32 %r1, s; st.shared.u32 [%r1], 5; st.global.u32 [%z], 1;", params)
+    side = Subject(lower(parse(text)), launch_of(params, 2, 32))
+    (at,) = (i for i, instr in enumerate(side.kernel.code) if instr.name == "st.shared.u32")
+    race = Race(reason, at, at, (0, 0), (1, cta), "s", 0)
+    found = RaceRuns(side, 1, [race], strict).confirm(race)
+    assert found.sure is (sure and strict)
+    assert found.by == ("definition" if found.sure else "")
 
 
 def guarded(bound: str) -> Verdict:
