@@ -62,7 +62,7 @@ def test_each_rung_is_proved(program: Callable[[], Any], tmp_path: Path) -> None
     outcome = outcome_of(program(), tmp_path, {"every_rung": True})
     found = {(s.verdict.verdict, s.verdict.method) for s in outcome.steps}
     assert found == {("proved", "exact")}, outcome.report()
-    assert len(outcome.steps) > 2
+    assert len(outcome.steps) > 1  # without stages only vectorization changes anything
 
 
 def test_attention_compiles_when_it_is_validated(enabled: Any, tmp_path: Path) -> None:
