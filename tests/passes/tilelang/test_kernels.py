@@ -22,6 +22,8 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
     "gemm, bias and relu": lambda: kernels.gemm(64, 64, 64, bias_relu=True),
     "split-K with atomics": kernels.split_k,
     "elementwise with a tail": kernels.add,
+    "sigmoid, hexp": kernels.sigmoid,
+    "sigmoid, expf": lambda: kernels.sigmoid(dtype="float32"),
     "row sum": kernels.row_sum,
     "softmax": kernels.softmax,
     "rmsnorm": lambda: kernels.rms_norm(4),
