@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck.canon.term.algebra import Algebra
+from kcheck.canon.term.classes import Classes
 from kcheck.canon.term.dag import BudgetSpent, Dag, Nodes
 from kcheck.canon.term.functions import Functions
 from kcheck.canon.term.merging import merged
@@ -26,6 +27,7 @@ PART, FIRST = 1 << 12, 1 << 6
 QUICK = 1 << 12
 # products that writing out the names in one difference may take; where other ways are left
 WRITTEN, LITTLE = 1 << 18, 1 << 13
+WORD = 0xFFFFFFFF
 
 
 class Equality:
@@ -46,52 +48,64 @@ class Equality:
         # comparisons while executing: what is not decided soon stays open
         self._quick = Normalizer(dag, Functions(algebra), constants, names)
         self._shapes = Shapes(dag)
+        self._classes = Classes(dag)
         self.left = ""
 
     def decide(self, nodes: Nodes) -> NDArray[np.int8]:
         """1 or 0 where a node's normal form is that, else -1."""
-        self._quick.times.budget = QUICK * nodes.size
+        used, index = np.unique(nodes, return_inverse=True)
+        alike, each = np.unique(self._classes.of(used[None]), return_inverse=True)
+        self._quick.times.budget = QUICK * alike.size
         try:
-            polys = self._quick.normalize(nodes)
+            polys = self._quick.normalize(used[alike])
         except (BudgetSpent, Unprovable):
             return np.full(nodes.shape, -1, np.int8)
-        return np.where(polys == self.a.one, 1, np.where(polys == 0, 0, -1)).astype(np.int8)
+        found = np.where(polys == self.a.one, 1, np.where(polys == 0, 0, -1)).astype(np.int8)
+        return found[each][index].reshape(nodes.shape)
 
     def equal(self, first: Nodes, second: Nodes) -> Bool:
         """Where two nodes are proved to be equal; what comes after the first failure is left."""
         out = (first == second).reshape(-1)
-        a, b = first.reshape(-1), second.reshape(-1)
         rest = np.flatnonzero(~out)
+        a, b = first.reshape(-1)[rest], second.reshape(-1)[rest]
+        # lanes that exchange their parts crosswise add them in the two orders; kernels of one
+        # shape may make the same parts in another order
+        if any(self._shapes.alike(a, b, by_row=by_row) for by_row in (False, True)):
+            return np.ones(first.shape, bool)
+        codes = a.astype(np.int64) << 32 | b.astype(np.int64) & WORD
+        pairs, index = np.unique(codes, return_inverse=True)
+        columns = np.stack([pairs >> 32, pairs << 32 >> 32]).astype(np.int32)
+        alike, each = np.unique(self._classes.of(columns), return_inverse=True)
+        out[rest] = self._in_parts(*columns[:, alike])[each][index]
+        return out.reshape(first.shape)
+
+    def _in_parts(self, a: Nodes, b: Nodes) -> Bool:
+        """Pairs, as many at once as keep the terms in flight within bounds."""
+        out = np.zeros(a.size, bool)
         start, size = 0, FIRST
-        while start < rest.size:
-            part = rest[start : start + size]
+        while start < a.size:
+            part = slice(start, start + size)
             for how in self.ways:
                 how.peak = 0
             out[part] = self._either(a[part], b[part])
             if not out[part].all():
                 break
             start += size
-            # as many roots as keep the terms in flight within bounds
             peak = max(1, *(how.peak for how in self.ways))
-            size = max(min(MANY * part.size // peak, PART), 1)
-        return out.reshape(first.shape)
+            size = max(min(MANY * size // peak, PART), 1)
+        return out
 
     def _either(self, a: Nodes, b: Nodes) -> Bool:
-        """Distinct pairs, in one way after the other, that which proved the latest first."""
-        pairs, index = np.unique(np.stack([a, b]), axis=1, return_inverse=True)
-        # lanes that exchange their parts crosswise add them in the two orders; kernels of one
-        # shape may make the same parts in another order
-        if any(self._shapes.alike(*pairs, by_row=by_row) for by_row in (False, True)):
-            return np.ones(a.shape, bool)
-        equal = np.zeros(pairs.shape[1], bool)
+        """In one way after the other, that which proved the latest first."""
+        equal = np.zeros(a.size, bool)
         for how in tuple(self.ways):
             rest = np.flatnonzero(~equal)
             if rest.size:
-                equal[rest] = self._part(how, *pairs[:, rest])
+                equal[rest] = self._part(how, a[rest], b[rest])
                 if equal.all():
                     self.ways.remove(how)
                     self.ways.insert(0, how)
-        return equal[index]
+        return equal
 
     def _part(self, how: Normalizer, a: Nodes, b: Nodes) -> Bool:
         n = a.size

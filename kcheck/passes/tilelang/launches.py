@@ -24,6 +24,17 @@ DTYPES = {
     **{f"int{w}": f"s{w}" for w in (8, 16, 32, 64)},
     **{f"uint{w}": f"u{w}" for w in (8, 16, 32, 64)},
 }
+# parameters that no buffer of the prim_func is: what they are, and what to do
+_HANDLES = {
+    "tensormap": (
+        "a tensor map (TMA)",
+        'pass_configs={"tl.disable_tma_lower": True, "tl.disable_warp_specialized": True}',
+    ),
+    "workspace": (
+        "a buffer that is no parameter of the prim_func",
+        "the buffer as a parameter (T.Tensor), instead of an allocation of global memory",
+    ),
+}
 READ = 1  # of the mask of tvm_access_ptr
 
 
@@ -35,8 +46,12 @@ def launch_of(request: Request, device_mod: Any) -> Launch:
     """
     functions = [f for _, f in device_mod.functions.items() if "thread_extent" in (f.attrs or {})]
     if len(functions) != 1:
-        message = f"the prim_func has {len(functions)} kernels; one is checked at a time"
-        raise Unsupported("several-kernels", message)
+        names = ", ".join(str(f.attrs["global_symbol"]) for f in functions)
+        raise Unsupported(
+            "several-kernels",
+            f"the prim_func has {len(functions)} kernels ({names}); one is checked at a time",
+            "a prim_func for each T.Kernel, with what one hands to the next as a parameter",
+        )
     function = functions[0]
     extents = {str(k): _number(request, v) for k, v in function.attrs["thread_extent"].items()}
     grid, block = (
@@ -89,7 +104,12 @@ def _number(request: Request, value: Any) -> int:
     functor.post_order_visit(value, visit)
     if unknown:
         names = ", ".join(dict.fromkeys(unknown))
-        raise Unsupported("dynamic-shape", f"the shape depends on {names}: give shapes={{...}}")
+        given = ", ".join(f'"{name}": 128' for name in dict.fromkeys(unknown))
+        raise Unsupported(
+            "dynamic-shape",
+            f"the shape depends on {names}, which have no number here",
+            f"Validate(shapes={{{given}}}), once for each shape that matters",
+        )
     return int(tvm().arith.Analyzer().simplify(functor.substitute(value, known)))
 
 
@@ -115,9 +135,9 @@ def _params(request: Request, function: Any) -> list[Param]:
                 role = "inout"
             found.append(_tensor(request, buffer, role))
         elif str(param.dtype) == "handle":
-            what = "a tensor map" if name.endswith("_desc") else "a buffer that no parameter has"
             form = "tensormap" if name.endswith("_desc") else "workspace"
-            raise Unsupported(form, f"the kernel's parameter `{name}` is {what}")
+            what, mend = _HANDLES[form]
+            raise Unsupported(form, f"the kernel's parameter `{name}` is {what}", mend)
         else:
             dtype = _dtype(param.dtype, name)
             found.append(Scalar(name, dtype, request.shapes.get(name)))

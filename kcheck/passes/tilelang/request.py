@@ -17,10 +17,10 @@ FAST_MATH = "tl.enable_fast_math"
 
 
 class Unsupported(Exception):
-    """What can't be validated; `form` completes `unsupported.<form>`."""
+    """What can't be validated; `form` completes `unsupported.<form>`; `mend`: what to try."""
 
-    def __init__(self, form: str, message: str) -> None:
-        self.form = form
+    def __init__(self, form: str, message: str, mend: str = "") -> None:
+        self.form, self.mend = form, mend
         super().__init__(message)
 
 
@@ -127,7 +127,11 @@ def resolved(target: Any) -> Any:
     except Exception as error:
         raise Unsupported("target", f"target {target}: {error}") from error
     if found.kind.name != "cuda" or "arch" not in found.attrs:
-        raise Unsupported("target", f"{found} is no CUDA target with an architecture")
+        raise Unsupported(
+            "target",
+            f"{found} is no CUDA target with an architecture",
+            'target={"kind": "cuda", "arch": "sm_80"}',
+        )
     return found
 
 

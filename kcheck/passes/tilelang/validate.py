@@ -298,7 +298,8 @@ class Validation:
 
 def unsupported(error: Unsupported) -> Verdict:
     """No answer."""
-    return undecided(f"unsupported.{error.form}", str(error))
+    steps = (error.mend,) if error.mend else ()
+    return replace(undecided(f"unsupported.{error.form}", str(error)), next_steps=steps)
 
 
 def side(name: str, rung: Rung) -> Side:

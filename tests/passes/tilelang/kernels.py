@@ -111,6 +111,18 @@ def add(n: int = 1000, block: int = 256) -> Any:
     return add
 
 
+def sigmoid(n: int = 1000, block: int = 256, dtype: str = F16) -> Any:
+    """Without fast math nvcc expands the exponential, and with float16 it rounds by compares."""
+
+    @T.prim_func
+    def sigmoid(X: T.Tensor((n,), dtype), Y: T.Tensor((n,), dtype)):
+        with T.Kernel(T.ceildiv(n, block), threads=128) as bx:
+            for i in T.Parallel(block):
+                Y[bx * block + i] = T.sigmoid(X[bx * block + i])
+
+    return sigmoid
+
+
 def row_sum(m: int = 32, n: int = 256, threads: int = 128) -> Any:
     @T.prim_func
     def row_sum(X: T.Tensor((m, n), F32), Y: T.Tensor((m,), F32)):
