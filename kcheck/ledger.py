@@ -209,6 +209,11 @@ def _idle(question: Question, comparisons: dict[str, Comparison]) -> Iterator[st
             yield f"WARNING: nothing is written to `{name}`"
         elif c.constant:
             yield f"WARNING: `{name}` depends on no input"
+        if c.partial.any():
+            yield (
+                f"{int(c.partial.sum())} elements of `{name}` are infinite or NaN in the reference "
+                "for some inputs; where it is NaN (inf - inf, ...) nothing is compared"
+            )
         if c.idle.any() and not c.idle.all():
             who = "neither side" if question.ctas is None else f"CTA {question.ctas[0]} of no side"
             yield f"{int(c.idle.sum())} elements of `{name}` are written by {who}"

@@ -293,6 +293,10 @@ class BoundDomain:
             self._decide(known, p)
         return decided
 
+    def identities(self, a: BoundValue) -> Index | None:
+        """None: no bound is known of what is infinite on a condition."""
+        return None
+
     def equal(self, a: BoundValue, b: BoundValue) -> Bool:
         """Where level 0 agrees in all trials; a test like the others, for the executor uses it."""
         same = self.field.equal(a.value, b.value)

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck import limits
+from kcheck.canon.constants import MASKED
 from kcheck.canon.known import LOG2E, known
 from kcheck.canon.term.algebra import INDICATORS, SIGNS, UNIT, Algebra, opposite
 from kcheck.canon.term.monomials import ATOMS, LOW, SHIFT, Keys, Powers
+from kcheck.canon.term.products import monomial, products, where
 from kcheck.canon.term.rationals import ONE, uniform
 from kcheck.canon.term.zeros import where_zero
 
@@ -45,9 +47,14 @@ class Functions:
     # cases
 
     def lifted(self, f: Callable[..., int], *polys: int, cases: int = CASES) -> int:
-        """f of sums; where these hold a few indicators p, p f(p = 1) + (1 - p) f(p = 0)."""
+        """f of sums; where these hold a few indicators p, p f(p = 1) + (1 - p) f(p = 0).
+
+        Where they hold many, but in a few products only, these serve as p.
+        """
         found = self._indicators(polys)
-        if not 0 < len(found) <= cases:
+        if len(found) > cases:
+            return self._by_products(f, polys, cases)
+        if not found:
             return f(*polys)
         a, g = self.a, min(found)
         yes, no = (
@@ -56,7 +63,23 @@ class Functions:
         )
         if yes == no:
             return yes
-        p = a.poly([(ONE, g << SHIFT, 0)])
+        return self._chosen(g << SHIFT, yes, no)
+
+    def _by_products(self, f: Callable[..., int], polys: tuple[int, ...], cases: int) -> int:
+        a, found = self.a, products(self.a, polys)
+        if not 0 < len(found) <= cases:
+            return f(*polys)
+        product = min(found)
+        yes, no = (
+            self._by_products(f, tuple(where(a, s, product, value) for s in polys), cases - 1)
+            for value in (True, False)
+        )
+        return yes if yes == no else self._chosen(monomial(a, product), yes, no)
+
+    def _chosen(self, key: int, yes: int, no: int) -> int:
+        """`yes` where the indicators of a monomial are all 1, else `no`."""
+        a = self.a
+        p = a.poly([(ONE, key, 0)])
         return a.sum(a.product(p, a.sum(yes, a.minus(no))), no)
 
     def _where(self, poly: int, indicator: int, value: bool) -> int:
@@ -426,6 +449,8 @@ class Functions:
         lawful = {"lg2": self.lg2, "sqrt": self.sqrt, "tanh": self.tanh}.get(name)
         if lawful is not None:
             return lawful(poly)
+        if name.startswith(MASKED):  # its indicators stay inside: a maximum of many has no cases
+            return self.a.poly([(ONE, self.a.atom(name, poly) << SHIFT, 0)])
         return self._once(name, poly, lambda s: self._atom(name, s))
 
     def _atom(self, name: str, poly: int) -> int:
