@@ -10,7 +10,7 @@ a select (docs/exact-proofs.md, "Infinities that a tensor chooses").
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Generic
 
@@ -61,14 +61,16 @@ class Cases(Generic[V]):
     def __init__(self, domain: Domain[V]) -> None:
         self.domain = domain
         self.lists: list[tuple[Entry, ...]] = []
-        # lists that say -inf where the value is below all numbers anyway
-        self._low: list[bool] = []
+        # lists that say -inf where the value is below all numbers anyway, or +inf where it is above
+        self._far: list[bool] = []
         self._lists: dict[tuple[tuple[Entry, ...], bool], int] = {}
         self._conditions: list[frozenset[int]] = [frozenset()]
         self._ids: dict[frozenset[int], int] = {frozenset(): ALWAYS}
         # what holds where an indicator does not
         self._opposite: dict[int, frozenset[int]] = {}
         self._named: dict[tuple[int, int], int] = {}
+        # conditions that are the outcome of a comparison
+        self._truths: set[int] = set()
         self._indicators = domain.store(64)
         self._room = 64
         self._literals = 0
@@ -81,6 +83,7 @@ class Cases(Generic[V]):
         """The condition that an indicator is 1, and that it is 0, lane by lane; None if the domain
         can't tell indicators apart.
         """
+        self._name_truths()
         both = []
         for q in (p, self.domain.sub(self._one(), p)):
             names = self.domain.identities(q)
@@ -92,6 +95,16 @@ class Cases(Generic[V]):
                 if len(self._conditions[x]) == 1:
                     self._opposite[min(self._conditions[x])] = self._conditions[y]
         return both[0], both[1]
+
+    def _name_truths(self) -> None:
+        """Know the conditions that comparisons gave when they come back as predicates."""
+        if self._truths:
+            ids = np.array(sorted(self._truths), np.int64)
+            names = self.domain.identities(self.indicator(ids))
+            self._truths.clear()
+            if names is not None:
+                for key, found in zip(names.T.tolist(), ids.tolist(), strict=True):
+                    self._named.setdefault((key[0], key[1]), found)
 
     def _one(self) -> V:
         return self.domain.constants([Fraction(1)], np.zeros(1, np.int64))
@@ -137,7 +150,7 @@ class Cases(Generic[V]):
         union = x | y
         if any(self._opposite.get(i, {0}) <= union for i in union):
             return None
-        if union == x or union == y:
+        if union in (x, y):
             return a if union == x else b
         found = self._ids.get(union)
         if found is None:
@@ -146,9 +159,6 @@ class Cases(Generic[V]):
             at = np.array([a, rest], np.int64)
             product = self.domain.mul(self.indicator(at[:1]), self.indicator(at[1:]))
             self._put(np.array([found]), product)
-            names = self.domain.identities(product)
-            if names is not None:
-                self._named.setdefault((int(names[0, 0]), int(names[1, 0])), found)
         return found
 
     def _all(self, literals: frozenset[int]) -> int:
@@ -172,12 +182,12 @@ class Cases(Generic[V]):
         found = self.lists[ident - CASED]
         return found if found[-1][0] == ALWAYS else (*found, (ALWAYS, SYMBOLIC))
 
-    def _listed(self, entries: tuple[Entry, ...], low: bool = False) -> int:
-        key = entries, low
+    def _listed(self, entries: tuple[Entry, ...], far: bool = False) -> int:
+        key = entries, far
         if key not in self._lists:
             self._lists[key] = CASED + len(self.lists)
             self.lists.append(entries)
-            self._low.append(low)
+            self._far.append(far)
         return self._lists[key]
 
     def agree(self, a: int, b: int) -> bool:
@@ -197,7 +207,10 @@ class Cases(Generic[V]):
     def unary(self, name: str, a: int, fold: Callable[[int], int]) -> Outcome:
         """A function of one argument."""
         rows = ((c, x if x == SYMBOLIC else fold(x)) for c, x in self.entries(a))
-        return self._once((name, a), rows)
+        made = self._once((name, a), rows)
+        if name == "neg" and a >= CASED and self._far[a - CASED]:
+            return replace(made, id=self._listed(self.lists[made.id - CASED], far=True))
+        return made
 
     def binary(self, name: str, a: int, b: int, fold: Callable[[int, int], int]) -> Outcome:
         """A function of two arguments."""
@@ -212,18 +225,20 @@ class Cases(Generic[V]):
 
     def _maximum(self, a: int, b: int) -> Outcome | None:
         """Of what is -inf or a number: below all numbers where it is -inf."""
-        if NINF in (a, b):
-            return Outcome(b, TAKE_B) if a == NINF else Outcome(a, TAKE_A)
         ends = [self.entries(i) for i in (a, b)]
         for end in ends:
-            if any(x != NINF for _, x in end[:-1]) or (0 <= end[-1][1] < FINITE) or len(end) > 2:
+            if any(x != NINF for _, x in end[:-1]) or len(end) > 2:
                 return None
-        low = [i >= CASED and self._low[i - CASED] for i in (a, b)]
+        if NINF in (a, b):
+            return Outcome(b, TAKE_B) if a == NINF else Outcome(a, TAKE_A)
+        if any(0 <= end[-1][1] < FINITE for end in ends):
+            return None
+        far = [i >= CASED and self._far[i - CASED] for i in (a, b)]
         hidden = [
-            -1 if len(end) == 1 or below else end[0][0] for end, below in zip(ends, low, strict=True)
+            -1 if len(end) == 1 or low else end[0][0] for end, low in zip(ends, far, strict=True)
         ]
         condition = self.both(ends[0][0][0], ends[1][0][0]) if a >= CASED and b >= CASED else None
-        ident = SYMBOLIC if condition is None else self._listed(((condition, NINF),), low=True)
+        ident = SYMBOLIC if condition is None else self._listed(((condition, NINF),), far=True)
         return Outcome(ident, SYMBOLIC, (), (hidden[0], hidden[1]))
 
     def select(self, yes: int, no: int, a: int, b: int) -> Outcome:
@@ -311,16 +326,16 @@ class Cases(Generic[V]):
 
         out = result
         patterns = [(o.base, *(x for _, x in o.steps)) for o in outcomes]
+        made = list(zip(outcomes, patterns, strict=True))
         for pattern in sorted({patterns[i] for i in np.unique(index).tolist()}):
             here = np.array([p == pattern for p in patterns])[index]
             value = source(pattern[0])
             for k in range(len(pattern) - 2, -1, -1):
-                at = [o.steps[k][0] if p == pattern else 0 for o, p in zip(outcomes, patterns)]
+                at = [o.steps[k][0] if p == pattern else ALWAYS for o, p in made]
                 condition = self.indicator(np.array(at, np.int64)[index])
-                if pattern == (ZERO, ONE):  # truth values: the indicator itself
-                    value = condition
-                elif pattern == (ONE, ZERO):
-                    value = self.domain.sub(value, condition)
+                if pattern in ((ZERO, ONE), (ONE, ZERO)):  # truth values: the indicator itself
+                    self._truths.update(at)
+                    value = condition if pattern[0] == ZERO else self.domain.sub(value, condition)
                 else:
                     value = self.domain.select(condition, source(pattern[k + 1]), value)
             out = value if here.all() else self.domain.where(here, value, out)

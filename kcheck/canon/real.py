@@ -258,7 +258,8 @@ class Reals(Generic[V]):
         """Values and ids; `outcome` gets `more` numbers per lane, then the arguments' ids."""
         values = [self.value(a) for a in args]
         ids = [self.ids(a) for a in args]
-        shape = np.broadcast_shapes(*(x.shape for x in (*more, *ids, *values)))
+        arrays: list[Any] = [*more, *ids, *values]
+        shape = np.broadcast_shapes(*(x.shape for x in arrays))
         lanes = np.broadcast_to(np.arange(1), shape)
         values = [v if v.shape == shape else cast(V, v[lanes]) for v in values]
         columns = [np.broadcast_to(x, shape).reshape(-1) for x in (*more, *ids)]

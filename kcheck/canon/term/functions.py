@@ -56,7 +56,7 @@ class Functions:
             return self._by_products(f, polys, cases)
         if not found:
             return f(*polys)
-        a, g = self.a, min(found)
+        g = min(found)
         yes, no = (
             self.lifted(f, *(self._where(poly, g, value) for poly in polys), cases=cases - 1)
             for value in (True, False)
@@ -135,12 +135,18 @@ class Functions:
         return self._memo[key]
 
     def inverse(self, poly: int) -> int:
-        """1/s; ZeroDivisionError where s is 0 in some case."""
+        """1/s; ZeroDivisionError where s is 0.
+
+        Where it is 0 in some cases of its indicators only, it is a number there that nothing is
+        known of: inputs for which it counts are ruled out (divisors are not 0 where they count).
+        """
+        if poly == 0:
+            raise ZeroDivisionError("a divisor is zero")
         return self._once("inverse", poly, self._inverse)
 
     def _inverse(self, poly: int) -> int:
         if poly == 0:
-            raise ZeroDivisionError("a divisor is zero")
+            return self.a.poly([(ONE, self.a.atom("over", 0) << SHIFT, 0)])
         if not self._invertible(poly):
             size, x, rest = self._positive_lead(poly)
             factor = self.a.power((self.a.q.intern(size), 0, x), -1)
