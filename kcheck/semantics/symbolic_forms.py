@@ -18,6 +18,7 @@ from kcheck.canon.real import Real
 from kcheck.semantics.symbolic_integers import (
     all_symbolic,
     as_symbolic,
+    bits_of,
     congruent,
     fits,
     is_symbolic,
@@ -228,7 +229,7 @@ def with_symbolic(
         found = all_symbolic(m, xs, list(sizes))
         if found is None:
             return None
-        word = None if words is None else words([x.bits for x in found])
+        word = None if words is None else words([bits_of(m, x) for x in found])
         if word is None:
             return _opaque(m, form, found, size)
         u = undefined_lanes(m, found)

@@ -100,6 +100,18 @@ def congruent(m: Machine, x: Symbolic) -> Real[Any]:
     return x.source.n
 
 
+def bits_of(m: Machine, x: Symbolic) -> Word:
+    """The bits: of what is known to be a small number, not negative, zeros above it."""
+    if x.word is not None or x.source is None:
+        return x.bits
+    low, high = (np.broadcast_to(end, (m.lanes,)) for end in m.reals.ends(x.source.n))
+    live = m.group() if m.live(x.u) is None else m.group() & ~x.u
+    if not live.any() or low[live].min() < 0 or not np.isfinite(high[live]).all():
+        return x.bits
+    length = int(high[live].max()).bit_length()
+    return x.bits.field(0, length, 8 * x.size)
+
+
 def fits(m: Machine, n: Real[Any], low: int, high: int, u: Any) -> bool:
     """Within [low, high] in all lanes of the group that are defined."""
     least, greatest = m.reals.ends(n)
