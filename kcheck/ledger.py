@@ -25,7 +25,9 @@ LOGARITHMS = frozenset({"lg2", "logf", "log2f", "log10f", "log1pf", "powf"})
 # what lies outside the domain of a function is no number
 DOMAINS = {
     ("arguments of lg2 positive", "lg2"): LOGARITHMS,
-    ("arguments of square roots not negative", "sqrt"): frozenset({"sqrt", "rsqrt"}),
+    ("arguments of square roots not negative", "sqrt"): frozenset(
+        {"sqrt", "rsqrt", "powhalff", "powmhalff", "pow3halff"}
+    ),
 }
 
 

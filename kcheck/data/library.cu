@@ -34,3 +34,11 @@ static __device__ float pow2f(float x) { return powf(x, 2.0f); }
 static __device__ float pow3f(float x) { return powf(x, 3.0f); }
 UNARY(pow2f)
 UNARY(pow3f)
+static __device__ float powm1f(float x) { return powf(x, -1.0f); }
+static __device__ float powhalff(float x) { return powf(x, 0.5f); }
+static __device__ float powmhalff(float x) { return powf(x, -0.5f); }
+static __device__ float pow3halff(float x) { return powf(x, 1.5f); }
+UNARY(powm1f)
+UNARY(powhalff)
+UNARY(powmhalff)
+UNARY(pow3halff)

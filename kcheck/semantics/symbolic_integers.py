@@ -105,7 +105,8 @@ def bits_of(m: Machine, x: Symbolic) -> Word:
     if x.word is not None or x.source is None:
         return x.bits
     low, high = (np.broadcast_to(end, (m.lanes,)) for end in m.reals.ends(x.source.n))
-    live = m.group() if m.live(x.u) is None else m.group() & ~x.u
+    u = m.live(x.u)
+    live = m.group() if u is None else m.group() & ~u
     if not live.any() or low[live].min() < 0 or not np.isfinite(high[live]).all():
         return x.bits
     length = int(high[live].max()).bit_length()

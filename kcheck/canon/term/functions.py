@@ -169,10 +169,12 @@ class Functions:
         keep = ~number
         for i in np.flatnonzero(self._alone(p) & (x == 0)).tolist():
             what, n = a.kind(int(p[i]) >> SHIFT), a.q.values[int(c[i])]
-            if what[0] != "lg2" or n.denominator > 1 or abs(n) > _POWERS:
+            if what[0] != "lg2" or n.denominator > 2 or abs(n) > _POWERS:
                 continue
-            if n > 0 or self._invertible(what[1]):
-                out = a.times(out, a.power(a.lazy(what[1]), int(n)))
+            half = n.denominator == 2
+            base = a.single(self.sqrt(what[1])) if half else a.lazy(what[1])
+            if base is not None and (n > 0 or self._invertible(what[1])):
+                out = a.times(out, a.power(base, int(2 * n if half else n)))
                 keep[i] = False
         coords, kinds = self._coordinates(p[keep], x[keep])
         order = np.lexsort((coords, kinds))
