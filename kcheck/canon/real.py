@@ -147,6 +147,14 @@ class Reals(Generic[V]):
         value: Any = self.domain.narrow(cast(Any, self.value(a)), low, high)
         return Real(value, a.c, a.kind)
 
+    def known_integer(self, a: Real[V]) -> int | None:
+        """The integer that all lanes are, if they are one constant."""
+        if a.kind != CONST or a.c is None or a.c.size != 1:
+            return None
+        value = self.constants.values[int(a.c[0])]
+        known = int(a.c[0]) in self.constants.known
+        return None if known or value.denominator != 1 else value.numerator
+
     def integers_within(self, a: Real[V], most: int) -> Bool:
         """The lanes that are known to be integers of magnitude `most` or less."""
         if a.kind == CONST and a.c is not None:

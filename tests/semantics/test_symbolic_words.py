@@ -46,7 +46,14 @@ EXACT = [
     "neg.s32 {d}, {a};", "abs.s32 {d}, {a};", "min.s32 {d}, {a}, {b};", "max.u32 {d}, {a}, {b};",
     "mad.lo.u32 {d}, {a}, {n}, {b};", "mul.hi.u32 {d}, {a}, {n};", "mul.hi.s32 {d}, {a}, 77;",
     "div.u32 {d}, {a}, {l};", "rem.u32 {d}, {a}, {l};", "div.s32 {d}, {a}, -7;",
-    "rem.s32 {d}, {a}, 12;", "dp4a.s32.u32 {d}, {a}, {b}, {a};",
+    "rem.s32 {d}, {a}, 12;", "div.s32 {d}, {a}, 4;", "rem.s32 {d}, {a}, 8;",
+    "shr.s32 %r9, {a}, 31; shr.u32 %r9, %r9, 30; add.s32 %r9, {a}, %r9; and.b32 %r9, %r9, -4;"
+    "sub.s32 {d}, {a}, %r9;",
+    "mul.hi.s32 %r9, {a}, -1840700269; add.s32 %r9, %r9, {a}; shr.u32 %r8, %r9, 31;"
+    "shr.s32 %r9, %r9, 2; add.s32 {d}, %r9, %r8;",
+    "mul.hi.s32 {d}, {a}, -77; add.s32 {d}, {d}, {a};", "and.b32 {d}, {a}, -16;",
+    "mul.lo.s32 %r9, {a}, 7; sub.s32 %r9, %r9, {b}; add.s32 {d}, %r9, {b};",
+    "dp4a.s32.u32 {d}, {a}, {b}, {a};",
     "dp2a.lo.u32.s32 {d}, {a}, {b}, {b};", "dp2a.hi.s32.s32 {d}, {a}, {b}, {b};",
     "cvt.u32.u8 {d}, {a};", "cvt.s32.s8 {d}, {a};", "cvt.u32.u16 {d}, {a};",
     "cvt.s32.s16 {d}, {a};", "cvt.sat.s8.s32 {d}, {a};", "cvt.sat.u8.s32 {d}, {a};",
