@@ -42,3 +42,7 @@ UNARY(powm1f)
 UNARY(powhalff)
 UNARY(powmhalff)
 UNARY(pow3halff)
+// sincosf, appended as `sinf_sincos` and `cosf_sincos`: what leads to one of its results each
+extern "C" __global__ void k_sincosf(const float* __restrict__ a, float* __restrict__ o,
+                                     float* __restrict__ p)
+{ sincosf(a[threadIdx.x], o + threadIdx.x, p + threadIdx.x); }
