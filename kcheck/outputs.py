@@ -65,6 +65,7 @@ def read_output(execution: Execution, tensor: Tensor, part: slice = slice(None))
     memory = execution.memories[tensor.name]
     fmt = {"tf32": "f32", "e4m3": "u8", "e5m2": "u8"}.get(tensor.dtype, tensor.dtype)
     unwritten, real = memory.contents(DTYPE_BYTES[tensor.dtype], fmt, part)
+    real = execution.reals.settled(real)
     ids = np.broadcast_to(execution.reals.ids(real, unwritten.shape), unwritten.shape)
     value = execution.reals.value(real)
     if tensor.role != "out" or memory.source is None:

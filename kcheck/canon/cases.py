@@ -1,7 +1,8 @@
 """Lanes that are infinite, or no number, on a condition: -inf where an input masks a score.
 
 An id from `CASED` on, in place of a constant's, names a list of (condition, special): the first
-condition that holds says what the lane is; where none does, the domain's value counts. A condition
+condition that holds says what the lane is; where none does, the domain's value counts. (A guard's
+number, `m == -inf ? 0 : m`, may stand there as well: most often nothing is left of it.) A condition
 is a set of indicators that are all 1; the empty one (0) always holds. Operations go through the
 entries by the rules of `canon.folding`; an entry that becomes a number enters the domain's value as
 a select (docs/exact-proofs.md, "Infinities that a tensor chooses").
@@ -36,6 +37,8 @@ from kcheck.canon.folding import TAKE_A, TAKE_B
 Ids = NDArray[Any]
 Entry = tuple[int, int]  # a condition, and a constant's id or where the value comes from
 ALWAYS = 0
+# the operation needs its arguments as the domain's values alone
+SETTLE = -9
 # the id of an entry that is given in the domain: the operation's result
 _FROM_DOMAIN = (SYMBOLIC, TAKE_A, TAKE_B)
 # results of a comparison (`Folding.compare`) as ids, and back
@@ -190,6 +193,10 @@ class Cases(Generic[V]):
             self._far.append(far)
         return self._lists[key]
 
+    def numbers(self, ident: int) -> bool:
+        """Does a list say of some condition that the lane is a number?"""
+        return ident >= CASED and any(x >= FINITE for _, x in self.lists[ident - CASED])
+
     def agree(self, a: int, b: int) -> bool:
         """Is b a number wherever a is one, and the same infinity or NaN where a is no number?
 
@@ -212,14 +219,27 @@ class Cases(Generic[V]):
             return replace(made, id=self._listed(self.lists[made.id - CASED], far=True))
         return made
 
+    def settled(self, a: int) -> Outcome:
+        """The same without numbers on conditions."""
+        return self._once(("settled", a), self.entries(a))
+
     def binary(self, name: str, a: int, b: int, fold: Callable[[int, int], int]) -> Outcome:
         """A function of two arguments."""
         if name.startswith("max") and (a >= CASED or b >= CASED):
             made = self._maximum(a, b)
             if made is not None:
                 return made
+        listed = self.numbers(a) or self.numbers(b)
+
+        def result(c: int, x: int, d: int, y: int) -> int:
+            made = fold(x, y)
+            inside = (c != ALWAYS and x >= FINITE) or (d != ALWAYS and y >= FINITE)
+            return SETTLE if listed and inside and made in _FROM_DOMAIN else made
+
         rows = (
-            (self.both(c, d), fold(x, y)) for c, x in self.entries(a) for d, y in self.entries(b)
+            (self.both(c, d), result(c, x, d, y))
+            for c, x in self.entries(a)
+            for d, y in self.entries(b)
         )
         return self._once((name, a, b), rows)
 
@@ -245,6 +265,10 @@ class Cases(Generic[V]):
         """a where one condition holds, b where its opposite does."""
         if a == b and a >= CASED:
             return Outcome(a, SYMBOLIC)
+        if FINITE <= a < CASED and b >= CASED and self.entries(b)[:-1] == ((yes, NINF),):
+            return Outcome(self._listed(((yes, a),)), TAKE_B)
+        if FINITE <= b < CASED and a >= CASED and self.entries(a)[:-1] == ((no, NINF),):
+            return Outcome(self._listed(((no, b),)), TAKE_A)
         key = ("select", yes, no, a, b)
         if key in self._memo:
             return self._memo[key]
@@ -281,6 +305,8 @@ class Cases(Generic[V]):
         return kept
 
     def _outcome(self, rows: list[Entry]) -> Outcome:
+        if any(x == SETTLE for _, x in rows):
+            return Outcome(SYMBOLIC, SETTLE)
         for bad in (UNDEF, UNKNOWN, NAN_DIV):
             if any(x == bad for _, x in rows):
                 return Outcome(UNDEF if bad == UNDEF else UNKNOWN, ZERO)

@@ -15,7 +15,7 @@ from typing import Any, Generic, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from kcheck.canon.cases import KNOWN, TRUTHS, Cases, Outcome
+from kcheck.canon.cases import KNOWN, SETTLE, TRUTHS, Cases, Outcome
 from kcheck.canon.constants import (
     CASED,
     FINITE,
@@ -208,6 +208,7 @@ class Reals(Generic[V]):
 
     def unary(self, name: str, a: Real[V], op: Callable[[V], V]) -> Real[V]:
         """A function of one argument; `op` is the domain's."""
+        a = self.settled(a)
         if a.kind == SYM:
             assert a.v is not None
             return Real(op(a.v), None, SYM)
@@ -242,9 +243,28 @@ class Reals(Generic[V]):
         if a.kind == SYM and b.kind == SYM:
             return Real(op(a.v, b.v), None, SYM)  # type: ignore[arg-type]
         if self.cased(a) or self.cased(b):
-            fold = functools.partial(self._fold2, name)
-            return self._by_case((a, b), lambda x, y: self.cases.binary(name, x, y, fold), op)
+            return self._binary_by_case(name, a, b, op)
         return self._binary(name, a, b, op)
+
+    def _binary_by_case(
+        self, name: str, a: Real[V], b: Real[V], op: Callable[[V, V], V]
+    ) -> Real[V]:
+        fold = functools.partial(self._fold2, name)
+        pairs = np.stack(np.broadcast_arrays(self.ids(a), self.ids(b))).reshape(2, -1)
+        used = np.unique(pairs, axis=1).T.tolist()
+        if any(self.cases.binary(name, x, y, fold).base == SETTLE for x, y in used):
+            return self.binary(name, self.settled(a), self.settled(b), op)
+        return self._by_case((a, b), lambda x, y: self.cases.binary(name, x, y, fold), op)
+
+    def settled(self, a: Real[V]) -> Real[V]:
+        """The same with all numbers in the domain's value: conditions say specials only."""
+        if a.c is None or not self.cased(a):
+            return a
+        if not any(map(self.cases.numbers, np.unique(a.c).tolist())):
+            return a
+        made = self._by_case((a,), self.cases.settled, lambda v: v)
+        made.fmt, made.u = a.fmt, a.u
+        return made
 
     def cased(self, a: Real[V]) -> bool:
         """Is some lane infinite or no number on a condition?"""
@@ -444,6 +464,7 @@ class Reals(Generic[V]):
         self, op: str, unordered: bool, a: Real[V], b: Real[V]
     ) -> tuple[NDArray[np.int8], V | None]:
         """`compare` where a lane is infinite or no number on a condition."""
+        a, b = self.settled(a), self.settled(b)
 
         def fold(x: int, y: int) -> int:
             return TRUTHS[self.folding.compare(op, unordered, x, y)]
@@ -475,6 +496,7 @@ class Reals(Generic[V]):
         """`a` where the indicator `p` is 1, else `b`; undefined where either arm is."""
         if self.same_constant(a, b):
             return self._like(a)
+        a, b = self.settled(a), self.settled(b)
         ca, cb = self.ids(a), self.ids(b)
         special = self._specials(ca) | self._specials(cb)
         if not special.any():

@@ -382,8 +382,9 @@ class Memory:
             cell = cell[mask]
         if not len(cell):
             return
-        value, fmt = written_lanes(self.reals, value, mask, len(cell)), value.fmt
-        old = self.numbers(cell, size, fmt)
+        fmt = value.fmt
+        value = self.reals.settled(written_lanes(self.reals, value, mask, len(cell)))
+        old = self.reals.settled(self.numbers(cell, size, fmt))
         limit = MAGIC.get(fmt)
         if limit and (self.reals.large(old, limit) | self.reals.large(value, limit)).any():
             raise Unsupported("magic-rounding", "an atomic adds to, or of, a large constant")

@@ -370,6 +370,7 @@ def arranged(m: Machine, parts: Any, index: tuple[Array, Array]) -> Any:
 def matrix_of(m: Machine, parts: list[R], index: tuple[Array, Array]) -> tuple[Any, Bool | None]:
     """A (warps, rows, columns) matrix of the domain, and its undefined elements or None."""
     n = m.lanes
+    parts = [m.reals.settled(r) for r in parts]
     values = []
     for r in parts:
         v = m.reals.value(r)

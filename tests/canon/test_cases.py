@@ -158,7 +158,8 @@ class Pool:
         if ident != SYMBOLIC:
             for condition, special in reversed(self.reals.cases.lists[ident - CASED]):
                 holds = self.reals.cases.indicator(np.array([condition])).v[0] == 1
-                out = np.where(holds, SPECIALS[special], out)
+                number = float(self.reals.constants.values[special])
+                out = np.where(holds, SPECIALS.get(special, number), out)
         return out
 
 
