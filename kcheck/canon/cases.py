@@ -31,7 +31,7 @@ from kcheck.canon.constants import (
     UNKNOWN,
     ZERO,
 )
-from kcheck.canon.domain import Domain, V
+from kcheck.canon.domain import Domain, Store, V
 from kcheck.canon.folding import TAKE_A, TAKE_B
 
 Ids = NDArray[Any]
@@ -74,10 +74,10 @@ class Cases(Generic[V]):
         self._named: dict[tuple[int, int], int] = {}
         # conditions that are the outcome of a comparison
         self._truths: set[int] = set()
-        self._indicators = domain.store(64)
-        self._room = 64
+        # the indicator of each condition, once there is one but the empty one
+        self._indicators: Store[V] | None = None
+        self._room = 0
         self._literals = 0
-        self._put(np.zeros(1, np.int64), self._one())
         self._memo: dict[Any, Outcome] = {}
 
     # conditions
@@ -138,13 +138,18 @@ class Cases(Generic[V]):
         if len(self._conditions) > self._room:
             old, kept = self._indicators, np.arange(self._room)
             room = 2 * len(self._conditions)
-            self._indicators = self.domain.store(room)
-            self._indicators.write(kept, old.read(kept))
+            store = self._indicators = self.domain.store(room)
+            if old is None:
+                store.write(np.zeros(1, np.int64), self._one())
+            else:
+                store.write(kept, old.read(kept))
             self._room = room
+        assert self._indicators is not None
         self._indicators.write(ids, values)
 
     def indicator(self, conditions: Ids) -> V:
         """1 where all of a condition holds."""
+        assert self._indicators is not None
         return self._indicators.read(conditions)
 
     def both(self, a: int, b: int) -> int | None:
