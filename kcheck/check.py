@@ -29,6 +29,7 @@ from kcheck.semantics.machine import BudgetError
 from kcheck.semantics.values import Unsupported
 from kcheck.sightings import with_seen
 from kcheck.undecided import advised, cut_short, refused, undecided
+from kcheck.vacuity import zero_divisors
 from kcheck.verdict import Finding, Verdict, Witness
 from kcheck.witness import Subject
 
@@ -161,6 +162,8 @@ def _decide(question: Question) -> Verdict:
         )
     else:
         equal = _equal(question, run)
+    if equal.verdict == "proved":
+        facts["ledger"] += tuple(zero_divisors(question, run.reference))
     statistics = {**facts.pop("statistics"), **equal.statistics}
     verdict = replace(equal, **facts, statistics=statistics)
     return _for_cta(question, replace(verdict, ledger=verdict.ledger + method(verdict)))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kcheck.canon.constants import FINITE, SYMBOLIC
+from kcheck.canon.constants import CASED, FINITE, SYMBOLIC
 from kcheck.canon.enclosure import EnclosureDomain
 from kcheck.canon.ieee.engine import Ieee, values
 from kcheck.canon.interval import Ends
@@ -180,7 +180,7 @@ def _contrast(
         tensor = side.launch.buffers[element[0]]
         out = read_output(run, tensor, slice(element[1], element[1] + 1))
         ident = int(out.ids[0])
-        if out.unwritten[0] or SYMBOLIC < ident < FINITE:
+        if out.unwritten[0] or SYMBOLIC < ident < FINITE or ident >= CASED:
             return None
         roots.append(int(out.v.n[0]))
     found = slice_of(domain, roots)

@@ -12,6 +12,7 @@ from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Flt, Imm, Vec
 from kcheck.semantics.codec import literal_bits
 from kcheck.semantics.values import FMT_BYTES
+from kcheck.vacuity import divides
 from kcheck.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
     from kcheck.semantics.execution import Execution
 
 SIDES = ("reference", "subject")
-DIVISIONS = frozenset({"div", "rcp", "rsqrt"})
 LOGARITHMS = frozenset({"lg2", "logf", "log2f", "log10f", "log1pf", "powf"})
 # what lies outside the domain of a function is no number
 DOMAINS = {
     ("arguments of lg2 positive", "lg2"): LOGARITHMS,
-    ("arguments of square roots not negative", "sqrt"): frozenset({"sqrt", "rsqrt"}),
+    ("arguments of square roots not negative", "sqrt"): frozenset(
+        {"sqrt", "rsqrt", "powhalff", "powmhalff", "pow3halff"}
+    ),
 }
 
 
@@ -50,11 +52,7 @@ def _assumptions(
     covered = f"all {question.reference.launch.ctas} CTAs run"
     yield covered if question.ctas is None else f"CTA {question.ctas[0]} only"
     yield "finite inputs"
-    if any(
-        i.opcode[0] in DIVISIONS and i.opcode[-1][0] not in "us"
-        for s in sides
-        for i in s.kernel.code
-    ):
+    if any(map(divides, sides)):
         yield _within("divisors nonzero", run, "div")
     names = {idiom.name for side in (run.reference, run.subject) for idiom in side.idioms}
     for (assumption, name), opcodes in DOMAINS.items():
@@ -209,6 +207,11 @@ def _idle(question: Question, comparisons: dict[str, Comparison]) -> Iterator[st
             yield f"WARNING: nothing is written to `{name}`"
         elif c.constant:
             yield f"WARNING: `{name}` depends on no input"
+        if c.partial.any():
+            yield (
+                f"{int(c.partial.sum())} elements of `{name}` are infinite or NaN in the reference "
+                "for some inputs; where it is NaN (inf - inf, ...) nothing is compared"
+            )
         if c.idle.any() and not c.idle.all():
             who = "neither side" if question.ctas is None else f"CTA {question.ctas[0]} of no side"
             yield f"{int(c.idle.sum())} elements of `{name}` are written by {who}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kcheck.canon.constants import FINITE, NAN, NAN_DIV, SYMBOLIC, UNDEF, UNKNOWN
+from kcheck.canon.constants import CASED, FINITE, NAN, NAN_DIV, SYMBOLIC, UNDEF, UNKNOWN
 from kcheck.canon.domain import Bool, Domain
 from kcheck.canon.real import Ids
 from kcheck.launch import DTYPE_BYTES, Tensor
@@ -20,7 +20,10 @@ PART = 1 << 19
 
 @dataclass
 class Output:
-    """One buffer after a run: `v` counts where `ids` is SYMBOLIC or a finite constant."""
+    """One buffer after a run: `v` counts where `ids` is SYMBOLIC or a finite constant.
+
+    From `CASED` on it counts where no condition of `ids` holds.
+    """
 
     unwritten: Bool
     ids: Ids
@@ -34,7 +37,8 @@ class Comparison:
     """Flags per element of one pair of buffers.
 
     `unwritten`: -1 only the reference wrote, 1 only the subject, 0 neither or both. `constant`:
-    no element depends on an input.
+    no element depends on an input. `partial`: of the reference no number for some inputs, for which
+    nothing is compared where it is NaN.
     """
 
     reference: Tensor
@@ -47,6 +51,7 @@ class Comparison:
     undefined: tuple[Bool, Bool]
     unknown: Bool
     constant: bool
+    partial: Bool
 
 
 def parts_of(tensor: Tensor) -> list[slice]:
@@ -60,6 +65,7 @@ def read_output(execution: Execution, tensor: Tensor, part: slice = slice(None))
     memory = execution.memories[tensor.name]
     fmt = {"tf32": "f32", "e4m3": "u8", "e5m2": "u8"}.get(tensor.dtype, tensor.dtype)
     unwritten, real = memory.contents(DTYPE_BYTES[tensor.dtype], fmt, part)
+    real = execution.reals.settled(real)
     ids = np.broadcast_to(execution.reals.ids(real, unwritten.shape), unwritten.shape)
     value = execution.reals.value(real)
     if tensor.role != "out" or memory.source is None:
@@ -89,6 +95,7 @@ def compare(
         nan=(join(lambda c: c.nan[0]), join(lambda c: c.nan[1])),
         undefined=(join(lambda c: c.undefined[0]), join(lambda c: c.undefined[1])),
         unknown=join(lambda c: c.unknown),
+        partial=join(lambda c: c.partial),
     )
 
 
@@ -107,9 +114,14 @@ def _compare(
     idle = a.unwritten & b.unwritten
     both = ~a.unwritten & ~b.unwritten
     numbers = [(x.ids == SYMBOLIC) | (x.ids >= FINITE) for x in (a, b)]
+    cased = (a.ids >= CASED) | (b.ids >= CASED)
     same = np.where(numbers[0] & numbers[1], domain.equal(a.v, b.v), a.ids == b.ids)
-    exact = (a.ids >= FINITE) & (b.ids >= FINITE)
+    exact = (a.ids >= FINITE) & (b.ids >= FINITE) & ~cased
     same = np.where(exact, a.ids == b.ids, same)
+    if cased.any():
+        pairs, index = np.unique(np.stack([a.ids, b.ids]), axis=1, return_inverse=True)
+        agree = [reference.reals.cases.agree(x, y) for x, y in pairs.T.tolist()]
+        same = same & (~cased | np.array(agree)[index.reshape(-1)])
     undefined = tuple((x.ids == UNDEF) & ~x.unwritten for x in (a, b))
     nan = tuple(np.isin(x.ids, (NAN, NAN_DIV)) for x in (a, b))
     unknown = (a.ids == UNKNOWN) | (b.ids == UNKNOWN)
@@ -123,7 +135,8 @@ def _compare(
         nan=(nan[0], nan[1]),
         undefined=(undefined[0], undefined[1]),
         unknown=unknown,
-        constant=bool((idle | ((a.ids >= 0) & (b.ids >= 0))).all()),
+        constant=bool((idle | ((a.ids >= 0) & (b.ids >= 0) & ~cased)).all()),
+        partial=both & (a.ids >= CASED),
     )
 
 

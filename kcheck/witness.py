@@ -29,6 +29,7 @@ from kcheck.semantics.slow import (
     SlowResult,
     Unevaluated,
 )
+from kcheck.semantics.slow.numbers import INFINITIES
 
 # relative difference that rounded arithmetic may make: 2^12 units in the last place of f32
 NOISE = Fraction(1, 2**12)
@@ -179,9 +180,13 @@ def confirm(
         except Unevaluated:
             continue
         first, second = values
-        # a nan shows that the input lies outside a function's domain (a divisor is 0), no more
-        if first is None or second is None or first.is_nan or second.is_nan:
+        if first is None or second is None or first.is_nan:
             return None
+        # a nan shows that the input lies outside a function's domain (a divisor is 0), no more
+        if second.is_nan:
+            sure = numbers is not Rounded and second.reason == INFINITIES
+            sure = sure and not any(map(_may_be_at_edge, sides))
+            return (first.bounds(), second.bounds()) if sure else None
         if numbers is Exact:
             apart = first.exact() != second.exact()
         elif numbers is Rounded:
@@ -191,6 +196,11 @@ def confirm(
             apart = high < floor or top < low
         return (first.bounds(), second.bounds()) if apart else None
     return None
+
+
+def _may_be_at_edge(side: Subject) -> bool:
+    """May an infinity be that of a function at the edge of its domain, not one that is written?"""
+    return bool(side.kernel.identified[1]) or any(i.opcode[0] == "lg2" for i in side.kernel.code)
 
 
 def _far(a: Any, b: Any) -> bool:

@@ -72,8 +72,15 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "powf": lambda x, y: x**y,
     "pow2f": lambda x: x**2,
     "pow3f": lambda x: x**3,
+    "powm1f": lambda x: x**-1.0,
+    "powhalff": math.sqrt,
+    "powmhalff": lambda x: x**-0.5,
+    "pow3halff": lambda x: x**1.5,
 }
-POSITIVE = ("logf", "log2f", "neglogf", "neglog2f", "log10f", "log1pf", "powf", "powf_ftz")
+POSITIVE = (
+    *("logf", "log2f", "neglogf", "neglog2f", "log10f", "log1pf", "powf", "powf_ftz"),
+    *("powhalff", "powmhalff", "pow3halff"),
+)
 
 
 def numbers(name: str, seed: int) -> list[list[float]]:

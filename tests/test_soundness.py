@@ -156,6 +156,18 @@ def test_an_output_without_an_input_is_warned_of() -> None:
     assert "WARNING: `z` depends on no input" in verdict.ledger
 
 
+def test_a_divisor_that_is_0_for_half_of_all_inputs_is_warned_of() -> None:
+    """max(x, 0) / max(x, 0) is 1 only where x > 0; x / x is that nearly everywhere."""
+    relu = "max.f32 %f4, %f1, 0f00000000; div.rn.f32 %f3, %f4, %f4;"
+    verdict = floats(relu, "mov.f32 %f3, 0f3F800000;")
+    assert verdict.verdict == "proved"
+    (line,) = (line for line in verdict.ledger if line.startswith("WARNING: z[0]"))
+    assert "divided by 0 where all inputs are negative" in line
+    verdict = floats("div.rn.f32 %f3, %f1, %f1;", "mov.f32 %f3, 0f3F800000;")
+    assert verdict.verdict == "proved"
+    assert not any("divided by 0" in line for line in verdict.ledger)
+
+
 # names that meet on both sides
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"

@@ -114,6 +114,8 @@ class BoundDomain:
         self._decisions = 0
         self._decided: set[int] = set()
         self._symbols = False
+        # inputs decide where something is infinite
+        self._named = False
 
     def _of(
         self,
@@ -293,6 +295,11 @@ class BoundDomain:
             self._decide(known, p)
         return decided
 
+    def identities(self, a: BoundValue) -> Index | None:
+        """The field's; no bound is claimed of what is infinite on a condition."""
+        self._named = True
+        return self.field.identities(a.value)
+
     def equal(self, a: BoundValue, b: BoundValue) -> Bool:
         """Where level 0 agrees in all trials; a test like the others, for the executor uses it."""
         same = self.field.equal(a.value, b.value)
@@ -316,6 +323,8 @@ class BoundDomain:
         if self.exponents:
             for cone in sorted(cones):
                 condition = condition.hull(self.exponents.condition(cone))
+        if self._named:
+            condition = condition.hull(Condition("no theorem for infinities that inputs choose"))
         return Claim(zero, condition, self.tests, self.hashed, self._relations)
 
     @property

@@ -2,7 +2,8 @@
 
 The ids below `FINITE` are no numbers: undefined; unknown (a symbolic value met an infinity where
 its sign would decide); NaN; NaN from a division by zero; +inf; -inf. `SYMBOLIC` (-1) marks a lane
-whose value only the domain knows.
+whose value only the domain knows. The ids from `CASED` on are no constants either: what such a lane
+is depends on inputs (`canon.cases`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ SYMBOLIC = -1
 UNDEF, UNKNOWN, NAN, NAN_DIV, PINF, NINF = range(6)
 FINITE = 6
 ZERO, ONE = 6, 7
+CASED = 1 << 24
+# before the name of a function: a value that is below all numbers where an indicator is 1
+MASKED = "masked"
 # before the name of an input: the atom that is its element at an index
 GATHER = "gather "
 # before the name of a function of the bits of integers, whose value is an integer

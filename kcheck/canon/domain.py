@@ -139,6 +139,13 @@ class Domain(Protocol[V]):
         """Per lane: the same as far as this domain can tell."""
         ...
 
+    def identities(self, a: V) -> Index | None:
+        """Two words per lane (2, *lanes) that are equal only if the values are.
+
+        Equal values should have equal words. None if this domain has no such names.
+        """
+        ...
+
 
 class Arithmetic(Protocol):
     """True formats and rounding, in place of reals: a float is its bits, an unsigned integer.

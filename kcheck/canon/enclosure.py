@@ -220,6 +220,10 @@ class EnclosureDomain:
         """Where the enclosures overlap."""
         return ~self.distinct(a, b)
 
+    def identities(self, a: Enclosure) -> Index | None:
+        """None: numbers within bounds have no names."""
+        return None
+
     def distinct(self, a: Enclosure, b: Enclosure) -> Bool:
         """Where the enclosures are disjoint: the reals differ."""
         apart: Bool = (a.high < b.low) | (b.high < a.low)

@@ -61,6 +61,10 @@ def _scales(rng: Random, n: int) -> Floats:
     return rng.choice([-1.0, 1.0], n) * np.exp2(rng.integers(-10, 11, n).astype(np.float64))
 
 
+def _late(rng: Random, n: int) -> Floats:
+    return (np.arange(n) >= n // 2).astype(np.float64)
+
+
 def _ties(rng: Random, n: int) -> Floats:
     return rng.integers(0, 2, n).astype(np.float64)
 
@@ -83,6 +87,7 @@ FAMILIES: dict[str, Family] = {
     "ties": _ties,
     "sparse": _sparse,
     "one-hot": _one_hot,
+    "late": _late,
 }
 
 
@@ -103,7 +108,7 @@ def draws(
         )
     if len(sizes) < 2:
         return
-    for name in ("very negative", "huge of both signs", "all negative", "zeros"):
+    for name in ("very negative", "huge of both signs", "all negative", "zeros", "late"):
         for chosen in sizes:
             yield (
                 f"{name} in {chosen}",

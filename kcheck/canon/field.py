@@ -49,6 +49,7 @@ class FieldDomain:
         self._inputs: dict[str, FieldValue] = {}
         self._functions: dict[tuple[str, int], tuple[Permutation, Residues]] = {}
         self._sets = MaxSets(self._key, self.primes)
+        self._identities = Permutation(self._key, "identities")
         self.symbols = RandomSymbols(self._key)
 
     @property
@@ -257,6 +258,11 @@ class FieldDomain:
         x, y = align(a, b)
         same: Bool = (x[0] == y[0]).all(axis=0)
         return same
+
+    def identities(self, a: FieldValue) -> Index:
+        """Two hashes of level 0 in all trials."""
+        words = np.stack(self._identities.digest(pack(a.r[0])))
+        return words.view(np.int64)
 
 
 _COMPARE: dict[str, Callable[[FieldDomain, FieldValue, FieldValue], FieldValue]] = {

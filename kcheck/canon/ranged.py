@@ -284,6 +284,10 @@ class RangedDomain:
         """The same for the other domain."""
         return self.inner.equal(a.v, b.v)
 
+    def identities(self, a: RangedValue) -> Index | None:
+        """The other domain's."""
+        return self.inner.identities(a.v)
+
 
 def _known(flags: Bool | None) -> Bool:
     return np.zeros(1, bool) if flags is None else flags

@@ -6,6 +6,7 @@ concrete; the domain sees finite numbers only (DESIGN.md 4 and 6, "infinities").
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -14,7 +15,9 @@ from typing import Any, Generic, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from kcheck.canon.cases import KNOWN, SETTLE, TRUTHS, Cases, Outcome
 from kcheck.canon.constants import (
+    CASED,
     FINITE,
     NAN,
     NAN_DIV,
@@ -47,7 +50,8 @@ class Real(Generic[V]):
     """A vector of reals, one per lane, or one for all lanes (shape (1,)).
 
     `v`: the domain's value, or None while all lanes are constants. `c`: ids of constants
-    (`SYMBOLIC` where the lane is not one), or None when all lanes are symbolic. `kind`: SYM,
+    (`SYMBOLIC` where the lane is not one; from `CASED` on it is infinite or no number on a
+    condition, else `v`), or None when all lanes are symbolic. `kind`: SYM,
     CONST or MIXED. `fmt`: the float format that a register holds it in ("" if none). `u`: lanes
     that were never written (True), or None; only whoever masks lanes uses it.
     """
@@ -77,6 +81,7 @@ class Reals(Generic[V]):
         self.domain = domain
         self.constants = Constants()
         self.folding = Folding(self.constants)
+        self.cases: Cases[V] = Cases(domain)
         self._memo: dict[tuple[str, int, int], int] = {}
         # the instruction being executed, and where each special was first made of other things
         self.at = -1
@@ -94,7 +99,8 @@ class Reals(Generic[V]):
         return self.from_ids(np.full(1, ident, np.int32))
 
     def from_ids(self, ids: Ids) -> Real[V]:
-        """Constants by id, one per lane (no `SYMBOLIC` among them)."""
+        """Constants by id, one per lane (no `SYMBOLIC` among them, none from `CASED` on)."""
+        assert int(ids.max(initial=0)) < CASED
         if ids.size > 1 and ids.ndim == 1 and (ids == ids[0]).all():
             ids = ids[:1]
         kind = CONST if int(ids.min(initial=FINITE)) >= FINITE else MIXED
@@ -119,15 +125,15 @@ class Reals(Generic[V]):
         return Real(v, None, SYM)
 
     def mixed(self, v: V | None, c: Ids) -> Real[V]:
-        """A value with some lanes constant: `v` counts where `c` is `SYMBOLIC`.
+        """A value with some lanes constant: `v` counts where `c` is no constant.
 
         The lanes of `v` under finite constants need not be right: they are set here.
         """
         if v is None:
             return self.from_ids(c)
-        known = c >= 0
+        known = (c >= 0) & (c < CASED)
         if not known.any():
-            return Real(v, None, SYM)
+            return Real(v, c, MIXED) if (c >= CASED).any() else Real(v, None, SYM)
         if known.all():
             return self.from_ids(c)
         return Real(self.domain.where(known, self.image(c), v), c, MIXED)
@@ -148,6 +154,14 @@ class Reals(Generic[V]):
             return a
         value: Any = self.domain.narrow(cast(Any, self.value(a)), low, high)
         return Real(value, a.c, a.kind)
+
+    def known_integer(self, a: Real[V]) -> int | None:
+        """The integer that all lanes are, if they are one constant."""
+        if a.kind != CONST or a.c is None or a.c.size != 1:
+            return None
+        value = self.constants.values[int(a.c[0])]
+        known = int(a.c[0]) in self.constants.known
+        return None if known or value.denominator != 1 else value.numerator
 
     def integers_within(self, a: Real[V], most: int) -> Bool:
         """The lanes that are known to be integers of magnitude `most` or less."""
@@ -181,7 +195,7 @@ class Reals(Generic[V]):
         """The domain's value of constants; specials and symbolic lanes give 0."""
         used, index = distinct(c)
         numbers = self.constants.number
-        values = [numbers(i) if i >= FINITE else Fraction(0) for i in used.tolist()]
+        values = [numbers(i) if FINITE <= i < CASED else Fraction(0) for i in used.tolist()]
         return self.domain.constants(values, index)
 
     def value(self, a: Real[V]) -> V:
@@ -202,10 +216,16 @@ class Reals(Generic[V]):
 
     def unary(self, name: str, a: Real[V], op: Callable[[V], V]) -> Real[V]:
         """A function of one argument; `op` is the domain's."""
+        a = self.settled(a)
         if a.kind == SYM:
             assert a.v is not None
             return Real(op(a.v), None, SYM)
         assert a.c is not None
+        if self.cased(a):
+            fold = functools.partial(self._fold1, name)
+            return self._by_case(
+                (a,), lambda x: self.cases.unary(name, x, fold), cast(Callable[..., V], op)
+            )
         used, index = distinct(a.c)
         folded = np.array(
             [i if i == SYMBOLIC else self._fold1(name, i) for i in used.tolist()], np.int32
@@ -230,7 +250,63 @@ class Reals(Generic[V]):
         """A function of two arguments; `op` is the domain's."""
         if a.kind == SYM and b.kind == SYM:
             return Real(op(a.v, b.v), None, SYM)  # type: ignore[arg-type]
+        if self.cased(a) or self.cased(b):
+            return self._binary_by_case(name, a, b, op)
         return self._binary(name, a, b, op)
+
+    def _binary_by_case(
+        self, name: str, a: Real[V], b: Real[V], op: Callable[[V, V], V]
+    ) -> Real[V]:
+        fold = functools.partial(self._fold2, name)
+        pairs = np.stack(np.broadcast_arrays(self.ids(a), self.ids(b))).reshape(2, -1)
+        used = np.unique(pairs, axis=1).T.tolist()
+        if any(self.cases.binary(name, x, y, fold).base == SETTLE for x, y in used):
+            return self.binary(name, self.settled(a), self.settled(b), op)
+        return self._by_case((a, b), lambda x, y: self.cases.binary(name, x, y, fold), op)
+
+    def settled(self, a: Real[V]) -> Real[V]:
+        """The same with all numbers in the domain's value: conditions say specials only."""
+        if a.c is None or not self.cased(a):
+            return a
+        if not any(map(self.cases.numbers, np.unique(a.c).tolist())):
+            return a
+        made = self._by_case((a,), self.cases.settled, lambda v: v)
+        made.fmt, made.u = a.fmt, a.u
+        return made
+
+    def cased(self, a: Real[V]) -> bool:
+        """Is some lane infinite or no number on a condition?"""
+        return a.c is not None and bool(self.cases.lists) and int(a.c.max(initial=0)) >= CASED
+
+    def _by_case(
+        self, args: tuple[Real[V], ...], outcome: Callable[..., Outcome], op: Callable[..., V]
+    ) -> Real[V]:
+        """An operation on lanes some of which are infinite or no number on a condition."""
+        return self.mixed(*self._outcomes(args, (), outcome, op))
+
+    def _outcomes(
+        self,
+        args: tuple[Real[V], ...],
+        more: tuple[NDArray[Any], ...],
+        outcome: Callable[..., Outcome],
+        op: Callable[..., V],
+    ) -> tuple[V, Ids]:
+        """Values and ids; `outcome` gets `more` numbers per lane, then the arguments' ids."""
+        values = [self.value(a) for a in args]
+        ids = [self.ids(a) for a in args]
+        arrays: list[Any] = [*more, *ids, *values]
+        shape = np.broadcast_shapes(*(x.shape for x in arrays))
+        lanes = np.broadcast_to(np.arange(1), shape)
+        values = [v if v.shape == shape else cast(V, v[lanes]) for v in values]
+        columns = [np.broadcast_to(x, shape).reshape(-1) for x in (*more, *ids)]
+        keys, index = np.unique(np.stack(columns), axis=1, return_inverse=True)
+        found = [outcome(*key) for key in keys.T.tolist()]
+        index = index.reshape(shape)
+        made = np.array([o.id for o in found], np.int32)
+        for special in {o.id for o in found if 0 <= o.id < FINITE}:
+            self.origins.setdefault(special, self.at)
+        v = self.cases.value(found, index, tuple(values), op, self.image)
+        return v, made[index]
 
     def _binary(self, name: str, a: Real[V], b: Real[V], op: Callable[[V, V], V]) -> Real[V]:
         ca, cb = self.ids(a), self.ids(b)
@@ -305,6 +381,8 @@ class Reals(Generic[V]):
         return self.binary("max.nan" if nan else "max", a, b, self.domain.maximum)
 
     def minimum(self, a: Real[V], b: Real[V], nan: bool = False) -> Real[V]:
+        if self.cased(a) or self.cased(b):  # +inf on a condition: by what maxima do with -inf
+            return self.neg(self.maximum(self.neg(a), self.neg(b), nan))
         return self.binary("min.nan" if nan else "min", a, b, self.domain.minimum)
 
     def exp2(self, a: Real[V]) -> Real[V]:
@@ -341,8 +419,8 @@ class Reals(Generic[V]):
         if zeros and zeros[0].any():
             ids = self.ids(result)
             zero = np.broadcast_to(zeros[0], np.broadcast_shapes(zeros[0].shape, ids.shape))
-            here = zero & (ids == SYMBOLIC)
-            result = self.mixed(self.value(result), np.where(here, NAN_DIV, ids).astype(np.int32))
+            bad = np.where(ids >= CASED, UNKNOWN, np.where(ids == SYMBOLIC, NAN_DIV, ids))
+            result = self.mixed(self.value(result), np.where(zero, bad, ids).astype(np.int32))
             self.origins.setdefault(NAN_DIV, self.at)
         return result
 
@@ -371,6 +449,8 @@ class Reals(Generic[V]):
         """
         if a.kind == SYM and b.kind == SYM:
             known: NDArray[np.int8] = np.full(1, -1, np.int8)
+        elif self.cased(a) or self.cased(b):
+            return self._compared(op, unordered, a, b)
         else:
             ca, cb = self.ids(a), self.ids(b)
             pairs, index = _pairs(ca, cb)
@@ -382,6 +462,26 @@ class Reals(Generic[V]):
         decided = self.domain.decide(p)
         return np.where(known < 0, decided, known).astype(np.int8), p
 
+    def _compared(
+        self, op: str, unordered: bool, a: Real[V], b: Real[V]
+    ) -> tuple[NDArray[np.int8], V | None]:
+        """`compare` where a lane is infinite or no number on a condition."""
+        a, b = self.settled(a), self.settled(b)
+
+        def fold(x: int, y: int) -> int:
+            return TRUTHS[self.folding.compare(op, unordered, x, y)]
+
+        name = f"{op}{' or unordered' * unordered}"
+        p, ids = self._outcomes(
+            (a, b),
+            (),
+            lambda x, y: self.cases.binary(name, x, y, fold),
+            lambda x, y: self.domain.compare(op, x, y),
+        )
+        used, index = np.unique(ids, return_inverse=True)
+        known = np.array([KNOWN[i] for i in used.tolist()], np.int8)[index].reshape(ids.shape)
+        return np.where(known < 0, self.domain.decide(p), known).astype(np.int8), p
+
     # structure
 
     def where(self, mask: Bool, a: Real[V], b: Real[V]) -> Real[V]:
@@ -389,7 +489,7 @@ class Reals(Generic[V]):
         if a.kind == SYM and b.kind == SYM:
             return Real(self.domain.where(mask, self.value(a), self.value(b)), None, SYM)
         c = np.where(mask, self.ids(a), self.ids(b))
-        if int(c.min(initial=0)) >= 0:
+        if int(c.min(initial=0)) >= 0 and int(c.max(initial=0)) < CASED:
             return self.from_ids(c)
         v = self.domain.where(mask, self.value(a), self.value(b))
         return Real(v, c, MIXED) if int(c.max(initial=-1)) >= 0 else Real(v, None, SYM)
@@ -398,18 +498,47 @@ class Reals(Generic[V]):
         """`a` where the indicator `p` is 1, else `b`; undefined where either arm is."""
         if self.same_constant(a, b):
             return self._like(a)
+        a, b = self.settled(a), self.settled(b)
         ca, cb = self.ids(a), self.ids(b)
         special = self._specials(ca) | self._specials(cb)
-        v = self.domain.select(p, self.value(a), self.value(b))
         if not special.any():
-            return Real(v, None, SYM)
+            return Real(self.domain.select(p, self.value(a), self.value(b)), None, SYM)
         undefined = (ca == UNDEF) | (cb == UNDEF)
+        chosen = (ca != cb) & ~undefined & (self._infinite(ca) | self._infinite(cb))
+        if chosen.any():
+            made = self._select_cases(p, chosen, a, b)
+            if made is not None:
+                return made
+        v = self.domain.select(p, self.value(a), self.value(b))
         arms = np.where(ca == cb, ca, UNKNOWN)
         c = np.where(special, np.where(undefined, UNDEF, arms), SYMBOLIC)
         return self.mixed(v, c.astype(np.int32))
 
+    def _select_cases(self, p: V, chosen: Bool, a: Real[V], b: Real[V]) -> Real[V] | None:
+        """`select` where, in the lanes `chosen`, an arm is infinite or no number, always or on a
+        condition; None if the domain can't tell indicators apart.
+        """
+        shape = np.broadcast_shapes(p.shape, chosen.shape)
+        lanes = np.flatnonzero(np.broadcast_to(chosen, shape))
+        flat = cast(V, p[np.broadcast_to(np.arange(1), shape)]) if p.shape != shape else p
+        conditions = self.cases.conditions(cast(V, flat.reshape((-1,))[lanes]))
+        if conditions is None:
+            return None
+        more = np.zeros((2, *shape), np.int64)
+        more.reshape(2, -1)[:, lanes] = conditions
+
+        def outcome(yes: int, no: int, x: int, y: int) -> Outcome:
+            if x == y and 0 <= x < FINITE:
+                return Outcome(x, ZERO)
+            return self.cases.select(yes, no, x, y)
+
+        def op(x: V, y: V) -> V:
+            return self.domain.select(p, x, y)
+
+        return self.mixed(*self._outcomes((a, b), (more[0], more[1]), outcome, op))
+
     def specials(self, a: Real[V]) -> Bool:
-        """The lanes that are no number: undefined, unknown, NaN, infinite."""
+        """The lanes that are no number, or may be none: undefined, unknown, NaN, infinite."""
         return np.zeros(1, bool) if a.c is None else self._specials(a.c)
 
     def large(self, a: Real[V], limit: int) -> Bool:
@@ -418,18 +547,23 @@ class Reals(Generic[V]):
             return np.zeros(1, bool)
         used, index = distinct(a.c)
         values = self.constants.values
-        large = [i >= FINITE and abs(values[i]) >= limit for i in used.tolist()]
+        large = [FINITE <= i < CASED and abs(values[i]) >= limit for i in used.tolist()]
         return np.array(large)[index]
 
     @staticmethod
+    def _infinite(c: Ids) -> Bool:
+        """Infinite or NaN, always or on a condition."""
+        return ((c >= NAN) & (c < FINITE) & (c != NAN_DIV)) | (c >= CASED)
+
+    @staticmethod
     def _specials(c: Ids) -> Bool:
-        return (c >= 0) & (c < FINITE)
+        return ((c >= 0) & (c < FINITE)) | (c >= CASED)
 
     def same_constant(self, a: Real[V], b: Real[V]) -> bool:
         """Both are one constant in all lanes."""
         if a.c is None or b.c is None or a.c.size != 1 or b.c.size != 1:
             return False
-        return bool(a.c[0] == b.c[0]) and int(a.c[0]) >= 0
+        return bool(a.c[0] == b.c[0]) and 0 <= int(a.c[0]) < CASED
 
     def take(self, a: Real[V], index: Any) -> Real[V]:
         """Lanes picked by a NumPy index; a uniform value stays as it is."""

@@ -34,3 +34,15 @@ static __device__ float pow2f(float x) { return powf(x, 2.0f); }
 static __device__ float pow3f(float x) { return powf(x, 3.0f); }
 UNARY(pow2f)
 UNARY(pow3f)
+static __device__ float powm1f(float x) { return powf(x, -1.0f); }
+static __device__ float powhalff(float x) { return powf(x, 0.5f); }
+static __device__ float powmhalff(float x) { return powf(x, -0.5f); }
+static __device__ float pow3halff(float x) { return powf(x, 1.5f); }
+UNARY(powm1f)
+UNARY(powhalff)
+UNARY(powmhalff)
+UNARY(pow3halff)
+// sincosf, appended as `sinf_sincos` and `cosf_sincos`: what leads to one of its results each
+extern "C" __global__ void k_sincosf(const float* __restrict__ a, float* __restrict__ o,
+                                     float* __restrict__ p)
+{ sincosf(a[threadIdx.x], o + threadIdx.x, p + threadIdx.x); }

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from kcheck.ptx_frontend.blocks import basic_blocks
 from kcheck.ptx_frontend.dataflow import DataFlow, targets
 from kcheck.ptx_frontend.kernel import Idiom, Kernel
-from kcheck.ptx_frontend.library import Pattern, operands, pattern, plain, signatures
+from kcheck.ptx_frontend.library import PAIRS, Pattern, operands, pattern, plain, same, signatures
 from kcheck.ptx_frontend.matching import Bound, Embedding, Matcher
 from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Operand, Reg, Target
 
@@ -40,8 +41,8 @@ def identify(kernel: Kernel) -> tuple[Kernel, tuple[Idiom, ...]]:
     if not names:
         return kernel, ()
     flow = DataFlow(kernel)
-    found = [f for name in names for f in _Search(pattern(name), flow).all()]
-    found = _with_their_memory(flow, _apart(found))
+    alone = [(f,) for name in names for f in _Search(pattern(name), flow).all()]
+    found = _with_their_memory(flow, _apart([*alone, *_pairs(flow, names)]))
     if not found:
         return kernel, ()
     code = _rewritten(flow, found)
@@ -54,18 +55,32 @@ def _idiom(kernel: Kernel, found: _Found) -> Idiom:
     return Idiom(found.pattern.function, (min(lines), max(lines)))
 
 
-def _apart(found: Sequence[_Found]) -> list[_Found]:
-    """Those that share no result and no branches with another."""
+def _apart(found: Sequence[tuple[_Found, ...]]) -> list[_Found]:
+    """Those (all of a tuple, or none) that share no result and no branches with another."""
     out: list[_Found] = []
     used: set[int] = set()
     blocks: set[int] = set()
-    for f in found:
-        mine = {f.slot, *f.roots}
-        if not (mine & used or f.inner & blocks):
-            out.append(f)
+    for group in found:
+        mine = {at for f in group for at in (f.slot, *f.roots)}
+        inner = {b for f in group for b in f.inner}
+        if not (mine & used or inner & blocks):
+            out += group
             used |= mine
-            blocks |= f.inner
+            blocks |= inner
     return out
+
+
+def _pairs(flow: DataFlow, names: Sequence[str]) -> Iterator[tuple[_Found, _Found]]:
+    """Two functions of one argument with the same branches, which neither has to itself."""
+    for pair in PAIRS:
+        if not set(pair) <= set(names):
+            continue
+        one, two = (_Search(pattern(name), flow) for name in pair)
+        for a, b in product(list(one.embeddings()), list(two.embeddings())):
+            if a.blocks == b.blocks and same(a.arguments[0].value, b.arguments[0].value):
+                found = one.checked(a, b), two.checked(b, a)
+                if found[0] is not None and found[1] is not None:
+                    yield found[0], found[1]
 
 
 def _with_their_memory(flow: DataFlow, found: list[_Found]) -> list[_Found]:
@@ -85,29 +100,40 @@ class _Search:
 
     def all(self) -> Iterator[_Found]:
         """In the order of their last instruction."""
+        for embedding in self.embeddings():
+            found = self.checked(embedding)
+            if found is not None:
+                yield found
+
+    def embeddings(self) -> Iterator[Embedding]:
+        """Unchecked ones, in the order of their last instruction."""
         if self.pattern.pointers and not self._same_tables():
             return
         last = plain(self.pattern.kernel.code[max(self.pattern.roots)].opcode)
         for at, instr in enumerate(self.code):
             if plain(instr.opcode) == last and self.flow.block_of[at] >= 0:
                 embedding = self.matcher.at(at)
-                found = self._checked(embedding) if embedding else None
-                if found is not None:
-                    yield found
+                if embedding is not None:
+                    yield embedding
 
     def _same_tables(self) -> bool:
         mine, other = self.pattern.kernel.variables, self.flow.kernel.variables
         tables = [name for name, v in mine.items() if v.space in ("global", "const")]
         return all(name in other and other[name].init == mine[name].init for name in tables)
 
-    def _checked(self, e: Embedding) -> _Found | None:
+    def checked(self, e: Embedding, beside: Embedding | None = None) -> _Found | None:
+        """It may be replaced; `beside`: together with another function in the same blocks."""
         pattern = self.pattern
         count = len(pattern.inputs) + bool(pattern.pointers)
         if len(e.arguments) != count or not self._in_order(e):
             return None
         roots = frozenset(e.instrs[r] for r in pattern.roots)
         inner = frozenset(e.blocks[b] for b in pattern.inner)
-        if not self._closed(e, roots, inner):
+        taken, ends = e.taken, roots
+        if beside is not None:
+            last = beside.instrs[max(beside.instrs)]
+            taken, ends = taken | beside.taken, roots | {last}
+        if not self._closed(e, taken, ends, roots, inner):
             return None
         if pattern.product:
             first, second = (e.instrs[r] for r in pattern.roots)
@@ -146,10 +172,18 @@ class _Search:
         flow = self.pattern.flow
         return flow.block_of[mine] == flow.block_of[a] and mine >= a
 
-    def _closed(self, e: Embedding, roots: frozenset[int], inner: frozenset[int]) -> bool:
-        """Inner blocks hold nothing else, are entered from here only, and leave the result only.
+    def _closed(
+        self,
+        e: Embedding,
+        taken: set[int],
+        ends: frozenset[int],
+        roots: frozenset[int],
+        inner: frozenset[int],
+    ) -> bool:
+        """Inner blocks hold nothing else, are entered from here only, and leave results only.
 
-        A result that several instructions write is read where any of them may have.
+        `taken`, `ends`: all instructions and results of what is replaced together. A result that
+        several instructions write is read where any of them may have.
         """
         flow, blocks = self.flow, self.flow.kernel.blocks
         region = inner | ({e.blocks[0]} if inner else set())
@@ -157,12 +191,12 @@ class _Search:
             if not set(flow.before[b]) <= region:
                 return False
             for at in range(blocks[b].start, blocks[b].end):
-                if at not in e.taken and flow.moved(at) is None:
+                if at not in taken and flow.moved(at) is None:
                     return False
-                if at in roots:
+                if at in ends:
                     continue
                 beyond = {r for r in flow.readers(at) if flow.block_of[r] not in inner}
-                if not all(self._goes(r, e, roots) for r in beyond):
+                if not all(self._goes(r, taken, ends) for r in beyond):
                     return False
         if self.pattern.product or len(roots) == 1:
             return True
@@ -170,12 +204,12 @@ class _Search:
         outside = {r for at in roots for r in flow.readers(at)} - e.taken
         return len(names) == 1 and all(flow.reaching(r, *names) == roots for r in outside)
 
-    def _goes(self, at: int, e: Embedding, roots: frozenset[int]) -> bool:
+    def _goes(self, at: int, taken: set[int], ends: frozenset[int]) -> bool:
         """The instruction is a result, or nothing but the function's own needs it."""
-        if at in roots or at not in e.taken:
-            return at in roots
+        if at in ends or at not in taken:
+            return at in ends
         behind = (r for r in self.flow.readers(at) if r != at)
-        return all(self._goes(r, e, roots) for r in behind)
+        return all(self._goes(r, taken, ends) for r in behind)
 
     def _slots(self, e: Embedding, roots: frozenset[int], inner: frozenset[int]) -> list[int]:
         """Places in the first block, the last ones first, behind all that reads the register."""

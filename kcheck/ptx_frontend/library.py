@@ -20,6 +20,8 @@ from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Mem, Reg, Sym
 SNIPPETS = Path(__file__).parent.parent / "data" / "library.ptx"
 # The product of two factors: the multiplication may be fused with what follows, or occur twice.
 PRODUCTS = frozenset({"expf", "exp10f"})
+# two functions of one argument whose branches are the same
+PAIRS = (("sinf_sincos", "cosf_sincos"),)
 # opcodes that few kernels hold
 RARE = ("add.rz.f32", "copysign.f32", "fma.rm.f32", "cvt.rni.f32.f32")
 _LITERAL = re.compile(r"\b0f([0-9A-F]{8})\b")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kcheck.canon.constants import FINITE, NAN, NINF, PINF, SYMBOLIC, ZERO, Constants
+from kcheck.canon.constants import CASED, FINITE, NAN, NINF, PINF, SYMBOLIC, ZERO, Constants
 from kcheck.canon.real import Ids
 from kcheck.semantics.values import UNSIGNED, Array, Unsupported
 
@@ -136,11 +136,12 @@ class Codec:
         bits = np.zeros(len(used), np.uint64)
         for k, ident in enumerate(used):
             # the sign of a zero that was computed is unknown; literal zeros stay integers
-            known = ident not in (SYMBOLIC, ZERO)
+            known = ident not in (SYMBOLIC, ZERO) and ident < CASED
             pattern = self.pattern(int(ident), fmt) if known else None
             if pattern is not None:
                 bits[k] = pattern
             elif bool(((ids == ident) & live).any()):
-                what = _NO_BITS.get(int(ident), "an inexact constant")
+                other = "an inexact constant" if ident < CASED else _NO_BITS[SYMBOLIC]
+                what = _NO_BITS.get(int(ident), other)
                 raise Unsupported("reinterpret", f"the bits of {what} are used as an integer")
         return bits[index].reshape(ids.shape).astype(UNSIGNED[(sum(LAYOUT[fmt]) + 1) // 8])

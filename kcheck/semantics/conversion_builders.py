@@ -117,12 +117,12 @@ def _cvt_to_int(d: Decoder, instr: Instr, slots: Slots) -> Step:
     register = d.bytes_of(instr.operands[0])
 
     def run(m: Machine) -> None:
-        argument = m.real(m.regs[a], fmt)
+        argument = m.reals.settled(m.real(m.regs[a], fmt))
+        refuse_unknown(m, m.reals.ids(argument), "a conversion to an integer of")
         _refuse_inexact(m, argument, fmt)
         x = m.reals.function(_ROUND[slots["rnd"]], argument)
         ids = m.reals.ids(x)
         symbolic = np.broadcast_to(m.symbolic_lanes(x), (m.lanes,)) & m.group()
-        refuse_unknown(m, ids, "a conversion to an integer of")
         if not symbolic.any():
             put(m, dst, integer_of(m, ids, fmt, target, register))
             return

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kcheck.canon.constants import ONE, SYMBOLIC, UNDEF, ZERO
+from kcheck.canon.constants import CASED, ONE, SYMBOLIC, UNDEF, ZERO
 from kcheck.canon.domain import Domain
 from kcheck.canon.real import SYM, Real, Reals
 from kcheck.semantics.codec import Codec
@@ -328,5 +328,5 @@ class Conversions(Merging):
         return self.reals.where(p.s, selected, self.reals.where(p.b, x, y))
 
     def symbolic_lanes(self, x: Real[Any]) -> Bool:
-        """Lanes whose value only the domain knows."""
-        return np.ones(1, bool) if x.c is None else x.c == SYMBOLIC
+        """Lanes whose value depends on inputs."""
+        return np.ones(1, bool) if x.c is None else (x.c == SYMBOLIC) | (x.c >= CASED)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kcheck.canon.constants import NINF, PINF, UNDEF, ZERO
+from kcheck.canon.constants import CASED, NINF, PINF, UNDEF, ZERO
 from kcheck.canon.real import Real, Reals
 from kcheck.ptx_frontend.forms import match
 from kcheck.semantics.access import Address, Place, address
@@ -135,7 +135,7 @@ def _there(m: Machine, flags: Any) -> Bool:
 
 def _no_number(ids: Any) -> Any:
     """Undefined or unknown values and NaN; the bits of infinities are in order with the others."""
-    return (ids >= 0) & (ids < ZERO) & (ids != PINF) & (ids != NINF)
+    return ((ids >= 0) & (ids < ZERO) & (ids != PINF) & (ids != NINF)) | (ids >= CASED)
 
 
 def apply(m: Machine, update: Update) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kcheck.canon.constants import FINITE, NAN, NAN_DIV, NINF, PINF, UNDEF, UNKNOWN
+from kcheck.canon.constants import CASED, FINITE, NAN, NAN_DIV, NINF, PINF, UNDEF, UNKNOWN
 from kcheck.canon.real import CONST, SYM, Real
 from kcheck.ptx_frontend.tree import Instr, Operand, Pair
 from kcheck.semantics import integers
@@ -177,7 +177,8 @@ _ORDERED = {"equ": "eq", "neu": "ne", "ltu": "lt", "leu": "le", "gtu": "gt", "ge
 
 def refuse_unknown(m: Machine, ids: Any, use: str) -> None:
     """Refuse lanes that may be infinite, a NaN or a number: x / 0 is any of them on hardware."""
-    lanes = np.broadcast_to(np.isin(ids, (UNKNOWN, NAN_DIV)), (*ids.shape[:-1], m.lanes))
+    unknown = np.isin(ids, (UNKNOWN, NAN_DIV)) | (ids >= CASED)
+    lanes = np.broadcast_to(unknown, (*ids.shape[:-1], m.lanes))
     if (lanes if m.mask is None else lanes & m.mask).any():
         raise Unsupported("infinity", f"{use} a value that met an infinity or a division by zero")
 

@@ -55,6 +55,22 @@ def _cube(m: Machine, x: R) -> R:
     return m.reals.mul(_square(m, x), x)
 
 
+def _over(m: Machine, x: R) -> R:
+    return m.reals.rcp(x)
+
+
+def _root(m: Machine, x: R) -> R:
+    return _apply(m, "sqrt", x)
+
+
+def _over_root(m: Machine, x: R) -> R:
+    return m.reals.rcp(_root(m, x))
+
+
+def _three_halves(m: Machine, x: R) -> R:
+    return m.reals.mul(x, _root(m, x))
+
+
 def _pow(m: Machine, x: R, y: R) -> R:
     """For positive x."""
     return _apply(m, "ex2", m.reals.mul(y, _apply(m, "lg2", x)))
@@ -80,6 +96,10 @@ MEANINGS: dict[str, Callable[..., R]] = {
     "powf": _pow,
     "pow2f": _square,
     "pow3f": _cube,
+    "powm1f": _over,
+    "powhalff": _root,
+    "powmhalff": _over_root,
+    "pow3halff": _three_halves,
 }
 
 

@@ -286,12 +286,15 @@ class Memory(Planes):
             cell = cell[mask]
         if not len(cell):
             return
-        value, fmt = written_lanes(self.reals, value, mask, len(cell)), value.fmt
-        old = self.numbers(cell, size, fmt)
+        fmt = value.fmt
+        value = self.reals.settled(written_lanes(self.reals, value, mask, len(cell)))
+        old = self.reals.settled(self.numbers(cell, size, fmt))
         limit = MAGIC.get(fmt)
         if limit and (self.reals.large(old, limit) | self.reals.large(value, limit)).any():
             raise Unsupported("magic-rounding", "an atomic adds to, or of, a large constant")
         bad = self.reals.specials(old) | self.reals.specials(value)
+        if self.reals.cased(old) or self.reals.cased(value):
+            raise Unsupported("infinity", "an atomic adds what an input may make infinite")
         if bad.any():
             bad = np.broadcast_to(bad, cell.shape)
             ids = np.broadcast_to(self.reals.ids(self.reals.add(old, value), cell.shape), bad.shape)

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kcheck.canon.constants import BITS
 from kcheck.canon.real import Real
+from kcheck.semantics.linear import scaled, summed
 from kcheck.semantics.symbolic_integers import (
     all_symbolic,
     as_symbolic,
+    bits_of,
     congruent,
     fits,
     is_symbolic,
@@ -27,7 +30,7 @@ from kcheck.semantics.symbolic_integers import (
 )
 from kcheck.semantics.symbolic_words import WORDS
 from kcheck.semantics.values import Int, Mixed, Symbolic, either, join
-from kcheck.semantics.words import Source
+from kcheck.semantics.words import Source, truncated
 
 if TYPE_CHECKING:
     from kcheck.semantics.machine import Machine
@@ -41,12 +44,20 @@ COMMUTATIVE = frozenset({"bit.and", "bit.or", "bit.xor", "int.mul24"})
 
 
 def _sum(m: Machine, x: Symbolic, y: Symbolic) -> Symbolic:
-    n = m.reals.add(congruent(m, x), congruent(m, y))
-    return made(m, n, x.size, x, y, step=math.gcd(x.step, y.step))
+    source = summed(m.reals, _source(m, x), _source(m, y))
+    u = undefined_lanes(m, (x, y))
+    return Symbolic(x.size, source, step=math.gcd(x.step, y.step), u=u)
+
+
+def _source(m: Machine, x: Symbolic) -> Source:
+    congruent(m, x)
+    assert x.source is not None
+    return x.source
 
 
 def _negative(m: Machine, x: Symbolic) -> Symbolic:
-    return made(m, m.reals.neg(congruent(m, x)), x.size, x, step=x.step)
+    source = scaled(_source(m, x), m.reals.neg(congruent(m, x)), -1)
+    return Symbolic(x.size, source, step=x.step, u=undefined_lanes(m, (x,)))
 
 
 def _added(m: Machine, x: Any, y: Any, size: int) -> Any:
@@ -113,8 +124,16 @@ def _mul(slots: Slots) -> Trick:
         most = 1 << 8 * size if wide == 2 and not signed else 1 << 8 * size - 1
         pairs = ((x, b.bits), (y, a.bits))
         factor = next(((n, w.ones) for n, w in pairs if not w.pieces and 0 < w.ones < most), None)
+        for n, other in ((x, y), (y, x)):
+            by = m.reals.known_integer(other) if signed and factor is None else None
+            factor = (n, by) if by else factor
         n = m.reals.mul(x, y)
         product = made(m, n, wide * size, a, b, step=a.step * b.step, factor=factor)
+        for v, other in ((a, y), (b, x)):
+            by = m.reals.known_integer(other) if wide == 1 else None
+            if by is not None and product.source is not None:
+                terms = scaled(_source(m, v), n, by).terms
+                product.source = replace(product.source, terms=terms)
         if high:
             upper = product.bits.field(8 * size, 8 * size, 8 * size)
             product = Symbolic(size, None, word=upper, u=product.u)
@@ -174,8 +193,10 @@ def _divided(m: Machine, xs: list[Any], t: str) -> tuple[Symbolic, int, Real[Any
     c = b.bits.ones
     c -= (c >> 8 * size - 1 << 8 * size) if signed else 0
     x = view(m, a, signed)
-    rounding = "floor" if c > 0 and fits(m, x, 0, 1 << 8 * size, a.u) else "trunc"
-    return a, c, m.reals.function(rounding, m.reals.div(x, m.reals.constant(c)))
+    if c > 0 and fits(m, x, 0, 1 << 8 * size, a.u):
+        return a, c, m.reals.function("floor", m.reals.div(x, m.reals.constant(c)))
+    q = truncated(m.reals, x, abs(c))
+    return a, c, q if c > 0 else m.reals.neg(q)
 
 
 def _dot(slots: Slots) -> Trick:
@@ -228,7 +249,7 @@ def with_symbolic(
         found = all_symbolic(m, xs, list(sizes))
         if found is None:
             return None
-        word = None if words is None else words([x.bits for x in found])
+        word = None if words is None else words([bits_of(m, x) for x in found])
         if word is None:
             return _opaque(m, form, found, size)
         u = undefined_lanes(m, found)
@@ -237,7 +258,8 @@ def with_symbolic(
         # a product as well, modulo the width
         x, factor = found[0], 1 << min(found[1].bits.ones, 8 * size)
         n = m.reals.mul(congruent(m, x), m.reals.constant(factor))
-        return Symbolic(size, Source(n), word=word, step=x.step * factor, u=u)
+        source = scaled(_source(m, x), n, factor)
+        return Symbolic(size, source, word=word, step=x.step * factor, u=u)
 
     def symbolic(m: Machine, xs: list[Any]) -> Any:
         if numbers is not None:

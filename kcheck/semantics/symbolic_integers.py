@@ -14,6 +14,7 @@ import numpy as np
 
 from kcheck.canon.constants import UNDEF
 from kcheck.canon.real import Real
+from kcheck.semantics.linear import terms_of
 from kcheck.semantics.values import (
     FMT_BYTES,
     UNSIGNED,
@@ -25,7 +26,7 @@ from kcheck.semantics.values import (
     Unsupported,
     either,
 )
-from kcheck.semantics.words import Source, Word, joined, limits, number, signed_number
+from kcheck.semantics.words import Source, Word, floored, joined, limits, number, signed_number
 
 if TYPE_CHECKING:
     from kcheck.semantics.machine import Machine
@@ -93,15 +94,48 @@ def congruent(m: Machine, x: Symbolic) -> Real[Any]:
     """An integer that the register is modulo its width."""
     if x.source is None:
         assert x.word is not None
-        if x.word.lowest is not None:
-            x.source = x.word.lowest
-            return x.source.n
+        x.source = x.word.lowest or _of_the_top(m, x.word)
+    if x.source is None:
+        assert x.word is not None
         # what was widened with its sign is a small number with that
         narrow = x.word.unfilled
         signed = narrow.bits < x.word.bits
         x.source = Source((signed_number if signed else number)(m.reals, narrow))
         x.step = math.gcd(x.word.ones, *(1 << p.at for p in x.word.pieces))
     return x.source.n
+
+
+def _of_the_top(m: Machine, word: Word) -> Source | None:
+    """What a word is modulo its width, if it is one row of bits that reaches its top: an integer
+    shifted right, or an integer less its lowest bits.
+    """
+    p = word.pieces[0] if len(word.pieces) == 1 and not word.ones else None
+    if p is None or p.inverted or p.end != word.bits or p.lo == 0:
+        return None
+    if p.at == 0 and p.source.base is not None:
+        n, shift = floored(m.reals, p.source, p.lo), p.source.shift + p.lo
+        return Source(n, p.source.base, p.source.factor, shift=shift)
+    if p.lo != p.at:
+        return None
+    low = number(m.reals, Word(p.at, (p._replace(at=0, lo=0, length=p.at),), 0))
+    n = m.reals.sub(p.source.n, low)
+    least, greatest = m.reals.ends(p.source.n)
+    if (least >= 0).all():
+        n = m.reals.narrow(n, 0, float(np.max(greatest)))
+    return Source(n, terms=(*terms_of(p.source), (low, -1)))
+
+
+def bits_of(m: Machine, x: Symbolic) -> Word:
+    """The bits: of what is known to be a small number, not negative, zeros above it."""
+    if x.word is not None or x.source is None:
+        return x.bits
+    low, high = (np.broadcast_to(end, (m.lanes,)) for end in m.reals.ends(x.source.n))
+    u = m.live(x.u)
+    live = m.group() if u is None else m.group() & ~u
+    if not live.any() or low[live].min() < 0 or not np.isfinite(high[live]).all():
+        return x.bits
+    length = int(high[live].max()).bit_length()
+    return x.bits.field(0, length, 8 * x.size)
 
 
 def fits(m: Machine, n: Real[Any], low: int, high: int, u: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kcheck.canon.constants import FINITE, SYMBOLIC, UNDEF
+from kcheck.canon.constants import CASED, FINITE, SYMBOLIC, UNDEF
 from kcheck.canon.real import Real
 from kcheck.ptx_frontend.tree import Instr, Pair, Vec
 from kcheck.semantics import fragments
@@ -370,6 +370,7 @@ def arranged(m: Machine, parts: Any, index: tuple[Array, Array]) -> Any:
 def matrix_of(m: Machine, parts: list[R], index: tuple[Array, Array]) -> tuple[Any, Bool | None]:
     """A (warps, rows, columns) matrix of the domain, and its undefined elements or None."""
     n = m.lanes
+    parts = [m.reals.settled(r) for r in parts]
     values = []
     for r in parts:
         v = m.reals.value(r)
@@ -379,7 +380,7 @@ def matrix_of(m: Machine, parts: list[R], index: tuple[Array, Array]) -> tuple[A
     if any(r.c is not None for r in parts):
         ids = np.stack([np.broadcast_to(m.reals.ids(r, (n,)), (n,)) for r in parts])
         group = m.group()
-        special = (ids >= 0) & (ids < FINITE) & (ids != UNDEF) & group
+        special = (((ids >= 0) & (ids < FINITE) & (ids != UNDEF)) | (ids >= CASED)) & group
         if special.any():
             raise Unsupported("infinity", "an infinity or NaN enters mma")
         gone = ids == UNDEF

@@ -19,19 +19,27 @@ import numpy as np
 
 from kcheck.canon.real import Real, Reals
 
+# integers with factors
+Terms = tuple[tuple[Real[Any], int], ...]
+
 
 @dataclass(frozen=True, eq=False)
 class Source:
     """An integer (a real that is one), in two's complement of any length.
 
-    `base`, `factor`: the two it is a product of, the latter a positive number, if that is known.
+    `base`, `factor`, `shift`: it is floor(base factor / 2^shift), if that is known. `terms`: it is
+    the sum of these, if that is known.
     """
 
     n: Real[Any]
     base: Real[Any] | None = None
     factor: int = 1
+    terms: Terms = ()
+    shift: int = 0
 
 
+# bits that no integer has more of
+_ALL = 64
 # stands for any source
 NOWHERE = Source(Real(None, None, 0))
 
@@ -278,23 +286,51 @@ def floored(reals: Reals[Any], source: Source, k: int) -> Real[Any]:
         k = min(k, greatest.bit_length())
     if k == 0:
         return source.n
-    divisor = None if source.base is None else _divisor(reals, source, k)
-    if divisor is not None:
-        assert source.base is not None
-        return reals.function("floor", reals.div(source.base, reals.constant(divisor)))
+    quotient = None if source.base is None else _quotient(reals, source.base, source, k)
+    if quotient is not None:
+        return quotient
     return reals.function("floor", reals.mul(source.n, reals.constant(Fraction(1, 1 << k))))
 
 
-def _divisor(reals: Reals[Any], source: Source, k: int) -> int | None:
-    """c where floor(x m / 2^k) = floor(x / c) for all x in their range, else None.
+def truncated(reals: Reals[Any], x: Real[Any], c: int) -> Real[Any]:
+    """x / c rounded towards 0, for c > 0: of what is negative, rounded up."""
+    up = reals.sub(x, reals.mul(reals.constant(c - 1), sign(reals, x)))
+    return reals.function("floor", reals.div(up, reals.constant(c)))
 
-    With e = m c - 2^k >= 0, x m / 2^k = x / c + x e / (c 2^k); that is no further integer as long
-    as x e < 2^k (Granlund and Montgomery, Division by invariant integers using multiplication).
-    """
-    assert source.base is not None
-    low, high = reals.ends(source.base)
-    if not (np.min(low) >= 0 and np.isfinite(high).all()):
+
+def magnitude(reals: Reals[Any], x: Real[Any]) -> int | None:
+    """What no |x| is above; None if that is not known or passes all types."""
+    low, high = reals.ends(x)
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
         return None
-    c = -(-(1 << k) // source.factor)
-    fits = (source.factor * c - (1 << k)) * int(np.max(high)) < 1 << k
-    return c if fits else None
+    most = max(int(np.max(high)), -int(np.min(low)))
+    return most if most < 1 << _ALL else None
+
+
+def sign(reals: Reals[Any], x: Real[Any]) -> Real[Any]:
+    """-1 of what is negative, else 0; of integers of 64 bits."""
+    return floored(reals, Source(x), _ALL)
+
+
+def _quotient(reals: Reals[Any], x: Real[Any], source: Source, k: int) -> Real[Any] | None:
+    """floor(x m / 2^k) by a division by c, where that is the same for all x in their range.
+
+    With e = m c - 2^k >= 0, x m / 2^k = x / c + x e / (c 2^k). For x >= 0 and x e < 2^k that is no
+    further integer than x / c (Granlund and Montgomery, Division by invariant integers using
+    multiplication). For x < 0 it is (x - d) / c with 0 < d <= 1 if 0 < -x e <= 2^k: the integer
+    below is that of (x - 1) / c, which is x / c rounded towards 0, less 1.
+    """
+    m, k, most = source.factor, k + source.shift, magnitude(reals, x)
+    if m <= 0 or most is None:
+        return None
+    c = -(-(1 << k) // m)
+    e = m * c - (1 << k)
+    low, high = (int(f(end)) for f, end in zip((np.min, np.max), reals.ends(x), strict=True))
+    if e * high >= 1 << k or -e * low > 1 << k:
+        return None
+    if low >= 0:
+        return reals.function("floor", reals.div(x, reals.constant(c)))
+    if e == 0:
+        return None
+    below = sign(reals, x)
+    return below if most < c else reals.add(truncated(reals, x, c), below)

@@ -70,6 +70,10 @@ CONTEXTS = {
     "gelu_tanh": ["tanhf"],
     "gelu_of_powf": ["pow3f", "tanhf"],
     "squared_by_powf": ["pow2f"],
+    "norm_by_powf": ["powmhalff"],
+    "inverse_by_powf": ["powm1f"],
+    "three_halves_by_powf": ["pow3halff"],
+    "root_by_powf": ["powhalff"],
     "gelu_erf": ["erff"],
     "gauss": ["expf"],
     "log_of_abs": ["logf"],
@@ -81,6 +85,7 @@ CONTEXTS = {
     "one_minus_exp": ["expf"],
     "exp_of_exp": ["expf", "expf"],
     "sin_and_cos": [],
+    "rotated": ["sinf", "cosf"],
 }
 
 
@@ -361,3 +366,24 @@ UNTOUCHED: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
 def test_changes_that_do_not_matter(what: str) -> None:
     function, edits = UNTOUCHED[what]
     assert edited(function, *edits) == [function]
+
+
+def test_two_functions_of_one_argument_are_recognized_together_or_not_at_all() -> None:
+    """sincosf: neither has the branches to itself, so what unmatches one unmatches both."""
+    kernel = module_of(DATA / "contexts.ptx")["rotated"]
+    assert names(kernel) == ["sinf", "cosf"]
+    code = kernel.code
+    for bits in (0x3D2AAABB, 0x3C0885E4, 0x3F22F983, 0xA7C234C5):
+        (at,) = (i for i, x in enumerate(code) if Flt(bits, 32) in x.operands)
+        operands = tuple(Flt(bits ^ 1, 32) if o == Flt(bits, 32) else o for o in code[at].operands)
+        mutant = (*code[:at], replace(code[at], operands=operands), *code[at + 1 :])
+        assert names(replace(kernel, code=mutant, blocks=basic_blocks(mutant))) == []
+    # another reader of what the branches leave
+    (shift,) = (i for i, x in enumerate(code) if x.opcode[0] == "shl" and x.opcode[1] == "b64")
+    reduced = next(
+        o for x in code if x.opcode[0] == "and" for o in x.operands[1:2] if Imm(2) in x.operands
+    )
+    assert isinstance(reduced, Reg)
+    read = replace(code[shift], operands=(*code[shift].operands[:2], reduced))
+    mutant = (*code[:shift], read, *code[shift + 1 :])
+    assert names(replace(kernel, code=mutant, blocks=basic_blocks(mutant))) == []

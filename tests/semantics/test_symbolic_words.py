@@ -46,12 +46,21 @@ EXACT = [
     "neg.s32 {d}, {a};", "abs.s32 {d}, {a};", "min.s32 {d}, {a}, {b};", "max.u32 {d}, {a}, {b};",
     "mad.lo.u32 {d}, {a}, {n}, {b};", "mul.hi.u32 {d}, {a}, {n};", "mul.hi.s32 {d}, {a}, 77;",
     "div.u32 {d}, {a}, {l};", "rem.u32 {d}, {a}, {l};", "div.s32 {d}, {a}, -7;",
-    "rem.s32 {d}, {a}, 12;", "dp4a.s32.u32 {d}, {a}, {b}, {a};",
+    "rem.s32 {d}, {a}, 12;", "div.s32 {d}, {a}, 4;", "rem.s32 {d}, {a}, 8;",
+    "shr.s32 %r9, {a}, 31; shr.u32 %r9, %r9, 30; add.s32 %r9, {a}, %r9; and.b32 %r9, %r9, -4;"
+    "sub.s32 {d}, {a}, %r9;",
+    "mul.hi.s32 %r9, {a}, -1840700269; add.s32 %r9, %r9, {a}; shr.u32 %r8, %r9, 31;"
+    "shr.s32 %r9, %r9, 2; add.s32 {d}, %r9, %r8;",
+    "mul.hi.s32 {d}, {a}, -77; add.s32 {d}, {d}, {a};", "and.b32 {d}, {a}, -16;",
+    "mul.lo.s32 %r9, {a}, 7; sub.s32 %r9, %r9, {b}; add.s32 {d}, %r9, {b};",
+    "dp4a.s32.u32 {d}, {a}, {b}, {a};",
     "dp2a.lo.u32.s32 {d}, {a}, {b}, {b};", "dp2a.hi.s32.s32 {d}, {a}, {b}, {b};",
     "cvt.u32.u8 {d}, {a};", "cvt.s32.s8 {d}, {a};", "cvt.u32.u16 {d}, {a};",
     "cvt.s32.s16 {d}, {a};", "cvt.sat.s8.s32 {d}, {a};", "cvt.sat.u8.s32 {d}, {a};",
     "cvt.s64.s32 %d1, {a}; shr.s64 %d1, %d1, {k}; cvt.u32.u64 {d}, %d1;",
     "mul.wide.u32 %d1, {a}, {n}; shr.u64 %d1, %d1, 20; cvt.u32.u64 {d}, %d1;",
+    "cvt.u64.u32 %d1, {a}; cvt.u64.u32 %d2, {b}; shl.b64 %d2, %d2, 32; or.b64 %d1, %d1, %d2;"
+    "shr.u64 %d1, %d1, {k}; cvt.u32.u64 {d}, %d1;",
     "mov.b32 {{%h1, %h2}}, {a}; mov.b32 {d}, {{%h2, %h1}};",
     "mov.b32 {{%h1, %h2}}, {a}; shl.b16 %h1, %h1, 3; cvt.u32.u16 {d}, %h1;",
     "setp.lt.s32 %p1, {a}, {b}; selp.b32 {d}, {b}, {n}, %p1;",
@@ -287,6 +296,38 @@ def test_halves_made_by_an_exponent() -> None:
     assert told(judged(plain_way, lop3, (WORDS, z))) == ("proved", "exact")
     other = magic.replace("mov.b32 %r3, 0x64006400", "mov.b32 %r3, 0x64086400")
     assert told(judged(plain_way, other, (WORDS, z))) == ("refuted", "value.mismatch")
+
+
+def test_a_byte_that_is_loaded_leaves_zeros_above_it() -> None:
+    """0x6400 | b is the f16 of 1024 + b for a byte b; of a word it is something else."""
+    z = out("z", "f16", LANES)
+    ways = {
+        "magic": "ld.global.{t} %h1, [%i]; or.b16 %h1, %h1, 0x6400; mov.b16 %h2, 0x6400;"
+        "sub.f16 %h1, %h1, %h2; st.global.b16 [%z], %h1;",
+        "plain": "ld.global.{t} %h1, [%i]; cvt.rn.f16.u16 %h1, %h1; st.global.b16 [%z], %h1;",
+    }
+    for dtype, proved in (("u8", True), ("u16", False)):
+        params = (symbol("i", dtype, LANES), z)
+        body = {name: way.format(t=dtype) for name, way in ways.items()}
+        found = judged(body["plain"], body["magic"], params)
+        assert (found.verdict == "proved") == proved, found.findings
+        wrong = body["magic"].replace("%h2, 0x6400", "%h2, 0x6408")
+        assert judged(body["plain"], wrong, params).verdict != "proved"
+
+
+def test_a_word_of_64_bits_is_joined_by_a_shift() -> None:
+    params = (symbol("i", "u32", LANES), symbol("j", "u32", LANES), out("z", "u64", LANES))
+    load = "ld.global.u32 %r1, [%i]; ld.global.u32 %r2, [%j];"
+    end = "st.global.b64 [%z], %d1;"
+    moved = f"{load} mov.b64 %d1, {{%r1, %r2}}; {end}"
+    shifted = (
+        f"{load} cvt.u64.u32 %d1, %r1; cvt.u64.u32 %d2, %r2; shl.b64 %d2, %d2, 32;"
+        f"or.b64 %d1, %d1, %d2; {end}"
+    )
+    assert told(judged(moved, shifted, params)) == ("proved", "exact")
+    # the sign of the lower half gets into the upper one
+    signed = shifted.replace("cvt.u64.u32 %d1", "cvt.s64.s32 %d1")
+    assert judged(moved, signed, params).verdict != "proved"
 
 
 def test_division_by_a_constant_is_a_product_and_a_shift() -> None:

@@ -106,6 +106,10 @@ class TermDomain:
         return self._make(ADD, a, b)
 
     def sub(self, a: TermValue, b: TermValue) -> TermValue:
+        if a.n.size == 1 and a.n.flat[0] == self.one:  # not (not p) is p
+            n, op, args = b.n, self.dag.op, self.dag.args
+            if (n > 0).all() and ((op[n] == SUB) & (args[0, n] == self.one)).all():
+                return TermValue(args[1, n])
         return self._make(SUB, a, b)
 
     def mul(self, a: TermValue, b: TermValue) -> TermValue:
@@ -191,3 +195,7 @@ class TermDomain:
     def equal(self, a: TermValue, b: TermValue) -> Bool:
         """Where a proof was found."""
         return self.equality.equal(*np.broadcast_arrays(a.n, b.n))
+
+    def identities(self, a: TermValue) -> Index:
+        """The normal forms, or the nodes where these take long."""
+        return self.equality.identities(a.n)

@@ -63,6 +63,15 @@ class Equality:
         found = np.where(polys == self.a.one, 1, np.where(polys == 0, 0, -1)).astype(np.int8)
         return found[each][index].reshape(nodes.shape)
 
+    def identities(self, nodes: Nodes) -> NDArray[np.int64]:
+        """(0, the normal form), or (1, the node) of nodes whose normal forms take long."""
+        self._quick.times.budget = QUICK * nodes.size
+        try:
+            polys = self._quick.normalize(nodes)
+        except (BudgetSpent, Unprovable):
+            return np.stack([np.ones(nodes.shape, np.int64), nodes.astype(np.int64)])
+        return np.stack([np.zeros(nodes.shape, np.int64), polys.astype(np.int64)])
+
     def equal(self, first: Nodes, second: Nodes) -> Bool:
         """Where two nodes are proved to be equal; what comes after the first failure is left."""
         out = (first == second).reshape(-1)

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck import limits
+from kcheck.canon.constants import MASKED
 from kcheck.canon.known import LOG2E, known
 from kcheck.canon.term.algebra import INDICATORS, SIGNS, UNIT, Algebra, opposite
 from kcheck.canon.term.monomials import ATOMS, LOW, SHIFT, Keys, Powers
+from kcheck.canon.term.products import monomial, products, where
 from kcheck.canon.term.rationals import ONE, uniform
 from kcheck.canon.term.zeros import where_zero
 
@@ -45,18 +47,39 @@ class Functions:
     # cases
 
     def lifted(self, f: Callable[..., int], *polys: int, cases: int = CASES) -> int:
-        """f of sums; where these hold a few indicators p, p f(p = 1) + (1 - p) f(p = 0)."""
+        """f of sums; where these hold a few indicators p, p f(p = 1) + (1 - p) f(p = 0).
+
+        Where they hold many, but in a few products only, these serve as p.
+        """
         found = self._indicators(polys)
-        if not 0 < len(found) <= cases:
+        if len(found) > cases:
+            return self._by_products(f, polys, cases)
+        if not found:
             return f(*polys)
-        a, g = self.a, min(found)
+        g = min(found)
         yes, no = (
             self.lifted(f, *(self._where(poly, g, value) for poly in polys), cases=cases - 1)
             for value in (True, False)
         )
         if yes == no:
             return yes
-        p = a.poly([(ONE, g << SHIFT, 0)])
+        return self._chosen(g << SHIFT, yes, no)
+
+    def _by_products(self, f: Callable[..., int], polys: tuple[int, ...], cases: int) -> int:
+        a, found = self.a, products(self.a, polys)
+        if not 0 < len(found) <= cases:
+            return f(*polys)
+        product = min(found)
+        yes, no = (
+            self._by_products(f, tuple(where(a, s, product, value) for s in polys), cases - 1)
+            for value in (True, False)
+        )
+        return yes if yes == no else self._chosen(monomial(a, product), yes, no)
+
+    def _chosen(self, key: int, yes: int, no: int) -> int:
+        """`yes` where the indicators of a monomial are all 1, else `no`."""
+        a = self.a
+        p = a.poly([(ONE, key, 0)])
         return a.sum(a.product(p, a.sum(yes, a.minus(no))), no)
 
     def _where(self, poly: int, indicator: int, value: bool) -> int:
@@ -112,12 +135,18 @@ class Functions:
         return self._memo[key]
 
     def inverse(self, poly: int) -> int:
-        """1/s; ZeroDivisionError where s is 0 in some case."""
+        """1/s; ZeroDivisionError where s is 0.
+
+        Where it is 0 in some cases of its indicators only, it is a number there that nothing is
+        known of: inputs for which it counts are ruled out (divisors are not 0 where they count).
+        """
+        if poly == 0:
+            raise ZeroDivisionError("a divisor is zero")
         return self._once("inverse", poly, self._inverse)
 
     def _inverse(self, poly: int) -> int:
         if poly == 0:
-            raise ZeroDivisionError("a divisor is zero")
+            return self.a.poly([(ONE, self.a.atom("over", 0) << SHIFT, 0)])
         if not self._invertible(poly):
             size, x, rest = self._positive_lead(poly)
             factor = self.a.power((self.a.q.intern(size), 0, x), -1)
@@ -140,10 +169,12 @@ class Functions:
         keep = ~number
         for i in np.flatnonzero(self._alone(p) & (x == 0)).tolist():
             what, n = a.kind(int(p[i]) >> SHIFT), a.q.values[int(c[i])]
-            if what[0] != "lg2" or n.denominator > 1 or abs(n) > _POWERS:
+            if what[0] != "lg2" or n.denominator > 2 or abs(n) > _POWERS:
                 continue
-            if n > 0 or self._invertible(what[1]):
-                out = a.times(out, a.power(a.lazy(what[1]), int(n)))
+            half = n.denominator == 2
+            base = a.single(self.sqrt(what[1])) if half else a.lazy(what[1])
+            if base is not None and (n > 0 or self._invertible(what[1])):
+                out = a.times(out, a.power(base, int(2 * n if half else n)))
                 keep[i] = False
         coords, kinds = self._coordinates(p[keep], x[keep])
         order = np.lexsort((coords, kinds))
@@ -426,6 +457,8 @@ class Functions:
         lawful = {"lg2": self.lg2, "sqrt": self.sqrt, "tanh": self.tanh}.get(name)
         if lawful is not None:
             return lawful(poly)
+        if name.startswith(MASKED):  # its indicators stay inside: a maximum of many has no cases
+            return self.a.poly([(ONE, self.a.atom(name, poly) << SHIFT, 0)])
         return self._once(name, poly, lambda s: self._atom(name, s))
 
     def _atom(self, name: str, poly: int) -> int:

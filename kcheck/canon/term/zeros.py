@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from kcheck.canon.constants import MASKED
 from kcheck.canon.term.algebra import INDICATORS, opposite
 from kcheck.canon.term.dag import BudgetSpent
 from kcheck.canon.term.monomials import ATOMS, SHIFT, Powers, Term
@@ -204,11 +205,15 @@ class Substitution:
         return self.a.product(one, other)
 
     def _generator(self, g: int) -> int | None:
-        """What a generator becomes; None: it stays (what is divided by, where it would be 0)."""
+        """What a generator becomes; None: it stays (what is divided by, where it would be 0).
+
+        A masked value stays as it is: maxima that hold it must meet in whatever case they occur.
+        """
         if g == self.generator:
             return self.by
         a, f = self.a, self.f
-        parts = a.inner(g) if g >= ATOMS else []
+        masked = g >= ATOMS and a.kind(g)[0].startswith(MASKED)
+        parts = a.inner(g) if g >= ATOMS and not masked else []
         if not any(self.generator in f.within(part) for part in parts):
             return None
         made = [self.of(part) for part in parts]

@@ -18,6 +18,8 @@ N = TypeVar("N", bound="Number")
 
 # why a nan is one whose operand was divided by zero
 DIVISION = "division-by-zero"
+# ... and where it was made of infinities, as inf - inf is
+INFINITIES = "nan"
 
 
 class Number:
@@ -55,7 +57,7 @@ class Number:
         return cls._special(math.nan, reason)
 
     @classmethod
-    def _special(cls: type[N], value: float, reason: str = "nan") -> N:
+    def _special(cls: type[N], value: float, reason: str = INFINITIES) -> N:
         number = cls.__new__(cls)
         number.special = value
         number.reason = reason if math.isnan(value) else ""
@@ -136,7 +138,7 @@ class Number:
     def _lift(self: N, value: float, *operands: N) -> N:
         """The result of an operation with a special operand: 0, an infinity, or a nan."""
         if math.isnan(value):
-            return self.nan(next((x.reason for x in operands if x.is_nan), "nan"))
+            return self.nan(next((x.reason for x in operands if x.is_nan), INFINITIES))
         return self._special(value) if math.isinf(value) else self.of(value)
 
     def neg(self: N) -> N:
@@ -183,7 +185,7 @@ class Number:
             if self.special is None:
                 return self._div(other)
             return self._special(self.special * other.sign())
-        return self.nan("nan") if self.special is not None else self.of(0)
+        return self.nan(INFINITIES) if self.special is not None else self.of(0)
 
     def maximum(self: N, other: N) -> N:
         """max(x, y); of a nan and x it is x (PTX ISA, max without .NaN).
@@ -260,11 +262,11 @@ class Number:
 
     def sin(self: N) -> N:
         """sin(x), x in radians."""
-        return self._sin() if self.special is None else self.nan("nan")
+        return self._sin() if self.special is None else self.nan(INFINITIES)
 
     def cos(self: N) -> N:
         """cos(x), x in radians."""
-        return self._cos() if self.special is None else self.nan("nan")
+        return self._cos() if self.special is None else self.nan(INFINITIES)
 
     def round(self: N, mode: str) -> N:
         """To an integer: `rni` nearest even, `rzi` to zero, `rmi` down, `rpi` up."""

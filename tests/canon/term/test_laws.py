@@ -230,6 +230,9 @@ EQUAL = {
     "lg2(2^x)": (lg2(exp2(X)), X),
     "2^(lg2)": (exp2(lg2(X * X + 1)), X * X + 1),
     "a power": (exp2(lg2(X * X + 1) * 2), (X * X + 1) * (X * X + 1)),
+    "half a power": (exp2(lg2(X * X + 1) * HALF), sqrt(X * X + 1)),
+    "three halves": (exp2(lg2(X * X + 1) * HALF * 3), sqrt(X * X + 1) * (X * X + 1)),
+    "one over a root": (exp2(lg2(X * X + 1) * -HALF), number(1) / sqrt(X * X + 1)),
     "log-sum-exp": (lg2(exp2(X) + exp2(Y)), lg2(exp2(X - Y) + 1) + Y),
     "lg2 of a number": (lg2(number(12)), lg2(number(3)) + 2),
     "log2 e ln 2": (X * LOG2E * LN2, X),
@@ -306,6 +309,8 @@ EQUAL = {
 }
 
 DIFFERENT = {
+    "a quarter of a power": (exp2(lg2(X * X + 1) * HALF * HALF), sqrt(X * X + 1)),
+    "half of a root": (exp2(lg2(X * X + 1) * HALF), number(1) / sqrt(X * X + 1)),
     "a sign": ((X + Y) * (X - Y), X * X + Y * Y),
     "2^(x^2), 2^(x^3)": (exp2(X * X), exp2(X * X * X)),
     "2^(x+1), 3 2^x": (exp2(X + 1), exp2(X) * 3),

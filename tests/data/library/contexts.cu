@@ -31,6 +31,11 @@ UNARY(quantize, roundf(x * 16.0f) * 0.0625f)
 UNARY(one_minus_exp, 1.0f - expf(x))
 UNARY(exp_of_exp, expf(-expf(x)))
 UNARY(sin_and_cos, sinf(x) * cosf(x))
+BINARY(norm_by_powf, x * powf(y * 0.25f + 1e-5f, -0.5f))
+UNARY(inverse_by_powf, powf(x - 1.0f, -1.0f) * 2.0f)
+UNARY(three_halves_by_powf, powf(x + 1.0f, 1.5f) - x)
+UNARY(root_by_powf, powf(x + 1.0f, 0.5f) * 0.25f)
+BINARY(rotated, ([&] { float s, c; sincosf(x * 0.5f, &s, &c); return s * y + c; })())
 extern "C" __global__ void softmax(const float* __restrict__ a, float* __restrict__ o) {
   float m = a[0], s = 0, e[4];
   for (int j = 0; j < 4; j++) m = fmaxf(m, a[j]);
