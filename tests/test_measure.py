@@ -18,7 +18,7 @@ def test_the_same_roundings_in_another_place() -> None:
     verdict = verdict_of(CASES / "16-swizzle-wrong-on-read", "ref", "fix", engine="ieee")
     assert (verdict.verdict, verdict.reason) == ("undecided", "tested-equal")
     assert verdict.outputs[0] == verdict.outputs[1] > 0
-    assert [f.message for f in verdict.findings] == ["`out` is the same on 17 inputs"]
+    assert verdict.findings[0].message.startswith("`out` is the same on ")
     assert "races were not looked for" in verdict.ledger
 
 

@@ -98,6 +98,7 @@ def _update(d: Decoder, instr: Instr, slots: Slots) -> Step:
     code, apply = atomic_code(op, t, slots["scope"]), reduction(op, t)
     plan, kind = d.machine.plan, np.dtype(f"{'i' if integers.is_signed(t) else 'u'}{size}")
     draws, arrives = d.at in plan.tickets, d.at in plan.arrivals
+    counts = draws or arrives  # what they do in turn is known (semantics.tickets, flags)
     commutes = op if code or op in ("inc", "dec") else ""
     floats = op in ("min", "max") and d.machine.arithmetic is None
     of_floats = on_bits(d, instr, slots) if floats else None
@@ -107,8 +108,8 @@ def _update(d: Decoder, instr: Instr, slots: Slots) -> Step:
             unstable(m, dst)
             return
         old = Int(np.zeros(m.lanes, UNSIGNED[size]))
-        for place in places(m, at, size, code):
-            operand = m.integer(m.regs[slot], size)
+        operand = m.integer(m.regs[slot], size)
+        for place in places(m, at, size, code, None if counts else lambda: operand):
             if m.flags is not None and draws:
                 m.flags.watch(place)
             if m.flags is not None and m.flags.watches(place):
@@ -123,7 +124,7 @@ def _update(d: Decoder, instr: Instr, slots: Slots) -> Step:
             place.region.memory.update(
                 place.cell, size, operand, place.mask, apply, integers.is_signed(t)
             )
-        if dst is not None and (draws or arrives):
+        if dst is not None and counts:
             put(m, dst, old)
         else:
             unstable(m, dst)
@@ -145,9 +146,9 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
     expected, wanted = (d.integer(op, size) for op in ops[2:])
 
     def run(m: Machine) -> None:
-        for place in places(m, at, size, 0):
+        old, new = m.integer(m.regs[expected], size), m.integer(m.regs[wanted], size)
+        for place in places(m, at, size, 0, lambda: _numbered(m, old, new)):
             untracked(m, place, size)
-            old, new = m.integer(m.regs[expected], size), m.integer(m.regs[wanted], size)
             if old.u is not None:
                 raise Unsupported("undefined", "a comparison with an undefined value")
             compare = np.broadcast_to(old.a, (m.lanes,))
@@ -163,6 +164,13 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
         unstable(m, dst)
 
     return run
+
+
+def _numbered(m: Machine, old: Int, new: Int) -> Int:
+    """Which of the distinct pairs each lane has."""
+    pairs = np.stack([np.broadcast_to(x.a, (m.lanes,)) for x in (old, new)])
+    _, index = np.unique(pairs, axis=1, return_inverse=True)
+    return Int(index.reshape(-1).astype(np.uint32), None, new.u)
 
 
 def cas_update(

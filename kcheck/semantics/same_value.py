@@ -17,8 +17,14 @@ if TYPE_CHECKING:
     from kcheck.semantics.machine import Machine
 
 
-def same_instruction(m: Machine, place: Place, size: int, values: list[Any], clash: Bool) -> None:
-    """Judge the cells (flags (k, lanes) of the place) to which several lanes stored `values`."""
+def same_instruction(
+    m: Machine, place: Place, size: int, values: list[Any], clash: Bool, *, updates: bool = False
+) -> None:
+    """Judge the cells (flags (k, lanes) of the place) to which several lanes stored `values`.
+
+    `updates`: what several threads, also of several CTAs, do at once to a cell comes to the same in
+    any order if it is the same.
+    """
     races = m.races
     assert races is not None
     cells, lanes = races.cells_of(place, size * len(values))
@@ -26,7 +32,7 @@ def same_instruction(m: Machine, place: Place, size: int, values: list[Any], cla
     cell, lane = cells[row, column], lanes[column]
     order = np.lexsort((lane, cell))
     cell, lane, offset = cell[order], lane[order], row[order] * place.region.memory.granule
-    cta = lane // m.threads
+    cta = lane // m.threads if not updates else np.zeros_like(lane)
     first = np.searchsorted(cell, cell)
     apart = cta != cta[first]
     # per cell and CTA the first lane stands for those that store what it stores
@@ -37,8 +43,9 @@ def same_instruction(m: Machine, place: Place, size: int, values: list[Any], cla
     for i, value in enumerate(values):
         here = np.flatnonzero(equal & followers & (offset // size == i))
         equal[here] = lanes_equal(m, value, lane[here], lane[leader[here]])
-    races.same_value[m.at] = races.same_value.get(m.at, 0) + int((equal & followers).sum())
-    if races.strict:
+    if not updates:
+        races.same_value[m.at] = races.same_value.get(m.at, 0) + int((equal & followers).sum())
+    if races.strict and not updates:
         equal = ~followers
     if m.tail and m.tickets is not None:  # alternatives, not lanes that run together
         alike = apart & m.tickets.same_tail(lane, lane[first])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kcheck.semantics.access import Address, Place, resolve
+from kcheck.semantics.same_value import same_instruction
 from kcheck.semantics.values import Unsupported
 
 if TYPE_CHECKING:
@@ -38,8 +40,18 @@ def _kind(op: str, type_name: str) -> int:
     return 2 if op in ("min", "max") and type_name[0] == "s" else kind
 
 
-def places(m: Machine, at: Address, size: int, code: int) -> list[Place]:
-    """Where the group's lanes point; the access is noted with an atomic's `code`."""
+def places(
+    m: Machine,
+    at: Address,
+    size: int,
+    code: int,
+    operand: Callable[[], Any] | None = None,
+) -> list[Place]:
+    """Where the group's lanes point; the access is noted with an atomic's `code`.
+
+    `operand`: the register that says what an update that does not commute does: several lanes of
+    one instruction that do unlike ones to a cell race, as several stores do.
+    """
     found = resolve(m, at, size, size, write=True)
     for place in found:
         if size < place.region.memory.granule:
@@ -47,7 +59,10 @@ def places(m: Machine, at: Address, size: int, code: int) -> list[Place]:
         note_writers(m, place, size)
         _refuse_tail(m, place)
         if m.races is not None:
-            m.races.write(place, size, code)
+            clash = m.races.write(place, size, code)
+            counted = m.flags is not None and m.flags.watches(place)
+            if clash is not None and operand is not None and not counted:
+                same_instruction(m, place, size, [operand()], clash, updates=True)
     return found
 
 
