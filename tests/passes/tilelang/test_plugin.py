@@ -197,6 +197,15 @@ def test_inputs_with_a_promise(enabled: Any, fresh_cache: Path, tmp_path: Path) 
         compiled({"values": values})
     with pytest.raises(ValidationError, match=r"unsupported.symbolic-address"):
         compiled({"range": [0, 100]})
+    file = tmp_path / "index.npy"
+    np.save(file, np.arange(64, dtype=np.int32))
+    assert compiled({"values": str(file)})
+    np.save(file, values.astype(np.int32))
+    with pytest.raises(ValidationError, match=r"bounds.global"):
+        compiled({"values": str(file)})
+    np.save(file, np.arange(64))
+    with pytest.raises(UsageError, match=r"index.npy of dtype int64; expected dtype int32"):
+        compiled({"values": str(file)})
     with pytest.raises(UsageError, match="`M` is no parameter"):
         enabled.compile(func, **COMPILE, validate=Validate(inputs={"M": {"positive": True}}))
 
@@ -336,6 +345,11 @@ def test_arguments_that_mean_nothing(enabled: Any) -> None:
         enabled.compile(kernels.add(), **COMPILE, validate="yes")
     with pytest.raises(UsageError, match="on_undecided='shout': expected warn, error, ignore"):
         Validate(on_undecided="shout")
+    for wrong in (5, [1], {"L": 5}, {"L": None}, {3: {"range": [0, 1]}}):
+        with pytest.raises(UsageError, match=r'expected \{"name": \{"range"'):
+            Validate(inputs=wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"L: values: absent\.npy: .*; expected a list"):
+        Validate(inputs={"L": {"values": "absent.npy"}})
 
 
 def test_a_release_that_was_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
