@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kcheck.contents import Contents
 from kcheck.launch import (
     DTYPE_BYTES,
     FLOATS,
@@ -331,7 +332,8 @@ def with_fields(
     """The launch with further keys of its parameters, as they would stand in its file.
 
     `given`: name -> key (`values`, `range`, `positive`, ...) -> value.
-    LaunchError for a name or a key that there is not, as `parse_launch`, with `where` for the file.
+    LaunchError for a name that there is not, a key that says more than what is known of contents,
+    and as `parse_launch`, with `where` for the file.
     """
     names = [param.name for param in launch.params]
     for name in given:
@@ -339,10 +341,34 @@ def with_fields(
             raise LaunchError(f"{where}: `{name}` is no parameter; there are {', '.join(names)}")
     params = []
     for param in launch.params:
-        more = given.get(param.name, {})
-        text = _flow(_param_fields(param) | dict(more))
+        more = _known(param, given.get(param.name, {}), f"{where}: {param.name}")
+        text = _flow(_param_fields(param) | more)
         params.append(_param(read_yaml(text, f"{where}: {param.name}"), Path()) if more else param)
     return replace(launch, params=tuple(params))
+
+
+def _known(param: Param, given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """What is known of a parameter. LaunchError for keys that would make it another one."""
+    scalar = isinstance(param, Scalar)
+    allowed = ("value", *PROMISES, "divisible") if scalar else ("values", *PROMISES)
+    for key in given:
+        if key not in allowed:
+            expected = ", ".join(allowed)
+            raise LaunchError(f"{where}: {key}: found an unknown key; expected {expected}")
+    fixed = param.value if isinstance(param, Scalar) else None
+    if fixed is not None and given.get("value", fixed) != fixed:
+        raise LaunchError(f"{where}: value: found {given['value']}; expected {fixed}, as launched")
+    values = given.get("values")
+    if not isinstance(values, Contents) or not isinstance(param, Tensor):
+        return dict(given)
+    dtype = VALUES.get(param.dtype)
+    if dtype is not None and values.dtype != dtype.name:
+        found = f"{values.path} of dtype {values.dtype}"
+        raise LaunchError(f"{where}: values: found {found}; expected dtype {dtype}")
+    if values.shape not in ((len(values.numbers),), param.shape):
+        shapes = f"found shape {list(values.shape)}; expected {list(param.shape)}"
+        raise LaunchError(f"{where}: values: {shapes}")
+    return dict(given) | {"values": list(values.numbers)}
 
 
 def _param_fields(param: Param) -> dict[str, Any]:

@@ -440,3 +440,12 @@ def test_fields_are_read_as_in_a_file() -> None:
         with_fields(launch, {"A": {"range": [1]}}, "given")
     with pytest.raises(LaunchError, match=r"^inputs: `B` is no parameter; there are A, C, n"):
         with_fields(launch, {"B": {"positive": True}})
+
+
+@pytest.mark.parametrize("key", ["shape", "role", "dtype", "name", "compare", "init", "divisible"])
+def test_what_is_known_does_not_change_what_is_launched(key: str) -> None:
+    launch = parse_launch(GOOD)
+    with pytest.raises(LaunchError, match=rf"A: {key}: .*; expected values, range, positive, non"):
+        with_fields(launch, {"A": {key: 1}})
+    with pytest.raises(LaunchError, match=r"n: shape: .*; expected value, range, .*divisible"):
+        with_fields(launch, {"n": {"shape": [1]}})

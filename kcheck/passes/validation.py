@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from kcheck.contents import contents
 from kcheck.report.text import verdict_text
 from kcheck.verdict import Finding, Location, UsageError, Verdict
 
@@ -47,13 +48,7 @@ class Validate:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        plain = {
-            name: {
-                key: getattr(value, "tolist", lambda v=value: v)() for key, value in keys.items()
-            }
-            for name, keys in self.inputs.items()
-        }
-        object.__setattr__(self, "inputs", plain)  # arrays have no text that says all of them
+        object.__setattr__(self, "inputs", _plain(self.inputs))
         for name, value, known in (
             ("on_undecided", self.on_undecided, UNDECIDED),
             ("engine", self.engine, ENGINES),
@@ -70,6 +65,30 @@ class Validate:
             sort_keys=True,
             default=str,
         )
+
+
+def _plain(inputs: Any) -> dict[str, dict[str, Any]]:
+    """Inputs whose text says all of them, which arrays and names of files do not. UsageError."""
+    expected = 'expected {"name": {"range": [0, 9]}}'
+    if not isinstance(inputs, Mapping):
+        raise UsageError(f"Validate: inputs={inputs!r}: {expected}")
+    for name, keys in inputs.items():
+        if not isinstance(name, str) or not isinstance(keys, Mapping):
+            raise UsageError(f"Validate: inputs: {name!r}: {keys!r}: {expected}")
+    return {
+        name: {str(key): _said(value, f"{name}: {key}") for key, value in keys.items()}
+        for name, keys in inputs.items()
+    }
+
+
+def _said(value: Any, where: str) -> Any:
+    if isinstance(value, (str, Path)) and where.endswith(": values"):
+        try:
+            return contents(str(value))
+        except (OSError, ValueError, EOFError) as error:
+            message = f"{where}: {value}: {error}; expected a list, an array or a .npy file"
+            raise UsageError(f"Validate: inputs: {message}") from error
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,18 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kcheck.launch import Launch
+from kcheck.launch_file import dump_launch
 from kcheck.passes import store
 from kcheck.passes.tilelang import nvcc, references
 from kcheck.passes.tilelang.installed import tilelang
 from kcheck.passes.tilelang.launches import launch_of
+from kcheck.passes.tilelang.lowering import lower
 from kcheck.passes.tilelang.request import Request, Unsupported, request
 from kcheck.passes.tilelang.validate import Validation, unsupported
 from kcheck.passes.validation import (
@@ -61,13 +64,13 @@ def overheard(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @cache
-def environment() -> str:
-    """What tells one tilelang and one nvcc from another: a text for keys."""
+def libraries() -> str:
+    """What tells one tilelang from another: a text for keys."""
     package = tilelang()
     root = Path(package.__file__).parent
     libraries = sorted(path for path in root.rglob("*.so") if path.is_file())
     stamps = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in libraries]
-    return f"{package.__version__} {stamps} {nvcc.identity()}"
+    return f"{package.__version__} {stamps}"
 
 
 def told() -> bool:
@@ -81,19 +84,21 @@ def told() -> bool:
 class Job:
     """One compile, before and after: tilelang's own runs between the two.
 
-    A verdict is found by what was asked for before anything is lowered, and believed if the CUDA
-    text of the kernel is the one that it was about.
+    A verdict is found by what was asked for before anything is lowered, and believed if the kernel
+    is the one that it was about: in its CUDA text, in the text of the program that launches it, and
+    in the launch itself, which a kernel from tilelang's disk has forgotten.
     """
 
     def __init__(self, request: Request, options: Validate) -> None:
         self.request, self.options = request, options
         self.validation = Validation(request, options)
         self.known: Verdict | None = None
-        self.source = ""
+        self.around = nvcc.surroundings(request)
+        self.about: dict[str, str | None] = {}
         self.keys = [key for key in (self._key(),) if key is not None and not told()]
         for key in self.keys:
-            self.source = (store.load("compiles", key) or {}).get("source", "")
-            self.known = store.load_verdict(store.verdict_key(key, self.source))
+            self.about = store.load("compiles", key) or {}
+            self.known = store.load_verdict(about_key(key, self.about))
         if self.known is None:
             self.validation.start()
 
@@ -102,29 +107,64 @@ class Job:
         if reference is None:
             return None
         kind = f"{self.options.every_rung} {self.options.reference is None}"
-        texts = (self.request.key, self.options.key, kind, reference, environment())
+        texts = (self.request.key, self.options.key, kind, reference, libraries(), self.around)
         return store.verdict_key(*texts)
 
     def finish(self, kernel: Any) -> Outcome:
         """The outcome for the kernel; what fails in kcheck is an outcome as well."""
         try:
-            text = str(kernel.get_kernel_source())
-            source = digest(text)
-            if self.known is not None and self.source == source:
+            about = told_about(self.request, kernel)
+            if self.known is not None and self._believed(about):
                 return Outcome(self.request.name, self.known, cached=True)
-            outcome = self.validation.outcome(text, compiled_launch(self.request, kernel))
+            launch = compiled_launch(self.request, kernel) or self._launch_again(kernel)
+            outcome = self.validation.outcome(str(kernel.get_kernel_source()), launch)
         except Unsupported as error:
             return Outcome(self.request.name, unsupported(error))
         except UsageError:
             raise
         except Exception as error:
             return Outcome(self.request.name, internal(error))
-        if self.keys and outcome.verdict.verdict == "proved":
+        known = self.keys and about["host"] and self.around == nvcc.surroundings(self.request)
+        if known and outcome.verdict.verdict == "proved":
             # lowering may rename variables of the prim_func in place: both texts are it
             for key in {*self.keys, self._key() or self.keys[0]}:
-                store.save_verdict(store.verdict_key(key, source), outcome.verdict)
-                store.save("compiles", key, {"source": source})
+                store.save_verdict(about_key(key, about), outcome.verdict)
+                store.save("compiles", key, about)
         return outcome
+
+    def _believed(self, about: Mapping[str, str | None]) -> bool:
+        """Is what is known about this very kernel?"""
+        same = {name for name, value in about.items() if value and value == self.about.get(name)}
+        return same >= {"source", "host"} and (about["launch"] is None or "launch" in same)
+
+    def _launch_again(self, kernel: Any) -> Launch:
+        """The launch of a kernel that has forgotten it, lowered again. Unsupported where that does
+        not give the very program that launches the kernel.
+        """
+        lowered = lower(self.request, self.validation.ladder.own, tools=told(), host=True)
+        if lowered.host != kernel.get_host_source():
+            message = "the launch of a kernel from tilelang's cache on disk can't be made again"
+            raise Unsupported("not-reproduced", f"{message}: clear that cache")
+        return lowered.launch
+
+
+def told_about(request: Request, kernel: Any) -> dict[str, str | None]:
+    """What tells one compiled kernel from another, where it is known: its CUDA text, the text of
+    the program that launches it, and its launch.
+    """
+    bare = replace(request, inputs={})  # they say nothing of the kernel, and may be long
+    launch = compiled_launch(bare, kernel)
+    host = kernel.get_host_source()
+    return {
+        "source": digest(str(kernel.get_kernel_source())),
+        "host": digest(str(host)) if host else None,
+        "launch": None if launch is None else dump_launch(launch),
+    }
+
+
+def about_key(key: str, about: Mapping[str, str | None]) -> str:
+    """The name of the verdict on a kernel."""
+    return store.verdict_key(key, *(str(about.get(n)) for n in ("source", "host", "launch")))
 
 
 def compiled_launch(request: Request, kernel: Any) -> Launch | None:

@@ -166,8 +166,12 @@ class Ladder:
     @cached_property
     def last(self) -> Rung:
         """The ordinary compile."""
-        own = {k: v for k, v in self.request.configs.items() if k not in IGNORED}
-        return Rung(ALL, self.request, lower(self.request, own))
+        return Rung(ALL, self.request, lower(self.request, self.own))
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """The user's configs, without those that make output for people."""
+        return {k: v for k, v in self.request.configs.items() if k not in IGNORED}
 
     @cached_property
     def steps(self) -> list[Step]:

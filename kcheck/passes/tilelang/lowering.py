@@ -20,13 +20,15 @@ OWN = ("tl.", "tir.", "tirx.", "s_tir.", "pass_fn", "sequential", "Sequential")
 @dataclass(frozen=True)
 class Lowered:
     """`source`: the CUDA text; `lines`: per line of it, the Python file and line, where known;
-    `passes`: names of the passes that ran, in order.
+    `passes`: names of the passes that ran, in order; `host`: the text of the program that launches
+    the kernel, if it was asked for.
     """
 
     source: str
     lines: tuple[tuple[str, int] | None, ...]
     launch: Launch
     passes: tuple[str, ...]
+    host: str | None = None
 
 
 def lower(
@@ -36,13 +38,14 @@ def lower(
     foreign: bool = True,
     *,
     tools: bool = False,
+    host: bool = False,
 ) -> Lowered:
     """Lower by tilelang's own pipeline.
 
     `configs`: instead of the request's. `skipped`: names of passes that do not run. `foreign`: do
     passes run that are not tilelang's own? `tools`: with the instrumentation tools that are
-    registered with tilelang. Raises what tilelang raises, and Unsupported for a launch that can't
-    be described.
+    registered with tilelang. `host`: make the text of the host's side too. Raises what tilelang
+    raises, and Unsupported for a launch that can't be described.
     """
     package, instrument = tilelang(), tvm().ir.instrument
     from tilelang.instrumentation import compile_pass_instrumentation, create_pass_instruments
@@ -64,9 +67,10 @@ def lower(
             opt_level=3, config={**configs, LINES: True}, instruments=instruments
         )
         with context, request.target:
-            made = package.lower(request.own, target=request.target)
+            made = package.lower(request.own, target=request.target, enable_host_codegen=host)
     source, lines = _without_directives(made.kernel_source)
-    return Lowered(source, lines, launch_of(request, made.device_mod), tuple(ran))
+    text = str(made.host_mod.inspect_source()) if host else None
+    return Lowered(source, lines, launch_of(request, made.device_mod), tuple(ran), text)
 
 
 def _without_directives(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import subprocess
 import tempfile
 from functools import cache, lru_cache
 from pathlib import Path
 
+from kcheck.passes.stamps import stamps
 from kcheck.passes.tilelang.installed import tilelang
 from kcheck.passes.tilelang.request import FAST_MATH, FLAGS, Request
+from kcheck.passes.validation import digest
 
 # one name for all: it becomes part of names in the PTX
 SOURCE = "kernel.cu"
@@ -26,17 +30,23 @@ _INTERNAL = re.compile(
 )
 
 
+# variables that nvcc and its host compiler take options and folders of headers from
+_VARIABLES = re.compile(r"NVCC_\w+|CPATH|C(?:PLUS)?_INCLUDE_PATH|GCC_EXEC_PREFIX|COMPILER_PATH")
+# between an option and its path, and between paths
+_BETWEEN = re.compile(r"[=,:]|^-(?:I|isystem|include)")
+
+
 class CompileError(Exception):
     """nvcc failed; the message holds its first lines."""
 
 
 def ptx(source: str, request: Request) -> str:
     """The PTX of a CUDA text, with line numbers of it (`.loc`). CompileError."""
-    return _ptx(source, tuple(_options(request)))
+    return _ptx(source, tuple(_options(request)), surroundings(request))
 
 
 @lru_cache(KEPT)
-def _ptx(source: str, options: tuple[str, ...]) -> str:
+def _ptx(source: str, options: tuple[str, ...], _around: str) -> str:
     with tempfile.TemporaryDirectory(prefix="kcheck-nvcc-") as folder:
         cu = Path(folder, SOURCE)
         cu.write_text(source, encoding="utf-8")
@@ -71,6 +81,26 @@ def _options(request: Request) -> list[str]:
     options += [f"-I{TILELANG_TEMPLATE_PATH}", f"-I{CUTLASS_INCLUDE_DIR}"]
     options += request.configs.get(FLAGS, ())
     return [*options, "--use_fast_math"] if request.configs.get(FAST_MATH) else options
+
+
+def surroundings(request: Request) -> str:
+    """What PTX is made from beside the CUDA text: options, variables, and the state of all files
+    and folders that these name.
+    """
+    options = [*_command(), *_options(request)]
+    variables = sorted(item for item in os.environ.items() if _VARIABLES.fullmatch(item[0]))
+    words = [*options, *(word for _, value in variables for word in _words(value))]
+    paths = dict.fromkeys(piece for word in words for piece in _BETWEEN.split(word) if piece)
+    files = [[*stamps(path)] for path in paths if os.path.exists(path)]
+    return digest(*options, str(variables), str(files), identity())
+
+
+def _words(text: str) -> list[str]:
+    """The words of options, as a shell reads them; the text itself where that has no end."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return [text]
 
 
 @cache

@@ -17,7 +17,7 @@ from kcheck.launch import Launch
 from kcheck.passes import store
 from kcheck.passes.sides import Side, placed
 from kcheck.passes.tilelang import nvcc
-from kcheck.passes.tilelang.ladder import ALL, IGNORED, Ladder, Rung, first_bad
+from kcheck.passes.tilelang.ladder import ALL, Ladder, Rung, first_bad
 from kcheck.passes.tilelang.lowering import Lowered, lower
 from kcheck.passes.tilelang.nvcc import CompileError
 from kcheck.passes.tilelang.references import Reference, reference
@@ -116,8 +116,7 @@ class Validation:
         last = self.ladder.last
         if source == last.source and launch in (None, last.lowered.launch):
             return last
-        own = {k: v for k, v in self.request.configs.items() if k not in IGNORED}
-        tooled = lower(self.request, own, tools=True)
+        tooled = lower(self.request, self.ladder.own, tools=True)
         if source == tooled.source and launch in (None, tooled.launch):
             return Rung(_told(last.lowered, tooled), self.request, tooled)
         if launch is None:

@@ -80,7 +80,7 @@ def test_what_is_known_of_inputs() -> None:
     assert np.array_equal(launch.buffers["L"].values, [1, 2, 3, 4])  # type: ignore[arg-type]
     for wrong, words in (
         ({"M": {"range": [0, 1]}}, "picked: inputs: `M` is no parameter; there are L, O, X"),
-        ({"L": {"rang": [0, 1]}}, "inputs: L:1: rang: found an unknown key"),
+        ({"L": {"rang": [0, 1]}}, "inputs: L: rang: found an unknown key"),
         ({"L": {"values": [1]}}, "values: found 1 values"),
         ({"O": {"range": [0, 1]}}, "a range only for role in or inout"),
     ):

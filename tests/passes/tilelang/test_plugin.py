@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,13 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kcheck.passes.tilelang import compiled, installed
+from kcheck.passes.tilelang import compiled, installed, nvcc
 from kcheck.passes.tilelang.validate import Validation
 from kcheck.passes.validation import Validate, ValidationError, ValidationWarning
 from kcheck.verdict import UsageError
 from tests.passes.tilelang import kernels
 from tests.passes.tilelang.breaking import added_pass
-from tests.passes.tilelang.support import COMPILE, TARGET
+from tests.passes.tilelang.support import COMPILE, TARGET, asked
 
 UNSAFE = {"tl.disable_safe_memory_legalize": True}
 
@@ -196,6 +197,15 @@ def test_inputs_with_a_promise(enabled: Any, fresh_cache: Path, tmp_path: Path) 
         compiled({"values": values})
     with pytest.raises(ValidationError, match=r"unsupported.symbolic-address"):
         compiled({"range": [0, 100]})
+    file = tmp_path / "index.npy"
+    np.save(file, np.arange(64, dtype=np.int32))
+    assert compiled({"values": str(file)})
+    np.save(file, values.astype(np.int32))
+    with pytest.raises(ValidationError, match=r"bounds.global"):
+        compiled({"values": str(file)})
+    np.save(file, np.arange(64))
+    with pytest.raises(UsageError, match=r"index.npy of dtype int64; expected dtype int32"):
+        compiled({"values": str(file)})
     with pytest.raises(UsageError, match="`M` is no parameter"):
         enabled.compile(func, **COMPILE, validate=Validate(inputs={"M": {"positive": True}}))
 
@@ -212,6 +222,83 @@ def test_a_changed_compiler_is_noticed(
         assert enabled.compile(func, **COMPILE) is not None
         with pytest.raises(ValidationError, match=r"test\.wrong_sign: value\.mismatch"):
             enabled.compile(func, **COMPILE, validate=Validate(report=tmp_path))
+
+
+def test_a_changed_grid_is_noticed(
+    enabled: Any, fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The CUDA text does not hold the launch: of a kernel compiled just now, and of one from
+    tilelang's disk, which has forgotten its launch.
+    """
+    from tilelang.cache import _dispatch_map
+
+    func = kernels.add(2048)  # without a tail: no guard in the text
+    environment = importlib.import_module("tilelang.env").env
+    options = Validate(report=tmp_path, on_undecided="error")
+    with monkeypatch.context() as patch:
+        patch.setattr(environment, "is_cache_enabled", lambda: False)
+        good = enabled.compile(func, **COMPILE, validate=options)
+        with added_pass(monkeypatch, "half_grid"):
+            bad = enabled.compile(func, **COMPILE)
+            assert bad.get_kernel_source() == good.get_kernel_source()
+            with pytest.raises(ValidationError, match=r"test\.half_grid: value\.unwritten"):
+                enabled.compile(func, **COMPILE, validate=options)
+    with added_pass(monkeypatch, "half_grid"):
+        enabled.compile(func, **COMPILE)
+    _dispatch_map["tvm_ffi"]._memory_cache.clear()
+    for _ in range(2):
+        with pytest.raises(ValidationError, match=r"unsupported\.not-reproduced: .*cache on disk"):
+            enabled.compile(func, **COMPILE, validate=options)
+        for path in fresh_cache.rglob("*.json"):
+            path.unlink()
+
+
+def test_a_changed_header_is_noticed(
+    enabled: Any, fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The PTX is made from the headers too: the CUDA text is the same, what it means is not."""
+    environment = importlib.import_module("tilelang.env")
+    templates = tmp_path / "templates"
+    original = Path(environment.TILELANG_TEMPLATE_PATH, "tl_templates")
+    shutil.copytree(original, templates / "tl_templates")
+    monkeypatch.setattr(environment, "TILELANG_TEMPLATE_PATH", str(templates))
+    func = kernels.row_sum()
+    options = Validate(reference=lambda x: x.sum(1), report=tmp_path, bisect=False)
+    enabled.compile(func, **COMPILE, validate=options)
+    header = templates / "tl_templates/cuda/reduce.h"
+    text = header.read_text(encoding="utf-8")
+    header.write_text(text.replace("return x + y;", "return x + x;", 1), encoding="utf-8")
+    with pytest.raises(ValidationError, match=r"value\.mismatch"):
+        enabled.compile(func, **COMPILE, validate=options)
+
+
+def test_what_ptx_is_made_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options, variables, and files in the folders that these name, behind links too."""
+    header = tmp_path / "mine" / "deep" / "a.h"
+    header.parent.mkdir(parents=True)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "link").symlink_to(tmp_path / "mine")
+    (tmp_path / "mine" / "round").symlink_to(tmp_path / "mine")
+    seen: list[str] = []
+
+    def differs(*flags: str) -> bool:
+        seen.append(nvcc.surroundings(asked(kernels.add(), compile_flags=list(flags))))
+        return seen.count(seen[-1]) == 1
+
+    plain = (f"-I{tmp_path / 'folder'}",)
+    assert differs()
+    assert differs(*plain)
+    assert not differs(*plain)
+    for text in ("#define A 1\n", "#define AB 1\n"):
+        header.write_text(text, encoding="utf-8")
+        assert differs(*plain)
+    assert differs("--system-include", str(tmp_path / "mine"))
+    for name in ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "CPATH"):
+        monkeypatch.setenv(name, f"-include {header}" if "FLAGS" in name else str(header.parent))
+        assert differs()
+        header.write_text(f"// {name}\n", encoding="utf-8")
+        assert differs()
+        assert not differs()
 
 
 def test_disable_restores_what_was_there() -> None:
@@ -258,6 +345,11 @@ def test_arguments_that_mean_nothing(enabled: Any) -> None:
         enabled.compile(kernels.add(), **COMPILE, validate="yes")
     with pytest.raises(UsageError, match="on_undecided='shout': expected warn, error, ignore"):
         Validate(on_undecided="shout")
+    for wrong in (5, [1], {"L": 5}, {"L": None}, {3: {"range": [0, 1]}}):
+        with pytest.raises(UsageError, match=r'expected \{"name": \{"range"'):
+            Validate(inputs=wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"L: values: absent\.npy: .*; expected a list"):
+        Validate(inputs={"L": {"values": "absent.npy"}})
 
 
 def test_a_release_that_was_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
