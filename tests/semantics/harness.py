@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kcheck.canon.constants import FINITE, NINF, PINF, SYMBOLIC, UNDEF, UNKNOWN
+from kcheck.canon.constants import CASED, FINITE, NINF, PINF, SYMBOLIC, UNDEF, UNKNOWN
 from kcheck.canon.domain import Domain
 from kcheck.canon.enclosure import EnclosureDomain
 from kcheck.launch import DTYPE_BYTES, FLOATS, Launch, Param, Scalar, Tensor
@@ -133,6 +133,8 @@ def _fast_elements(run: Execution, tensor: Tensor) -> list[Element]:
             elements.append("unwritten")
         elif ident == SYMBOLIC:
             elements.append((float(ends[0][i]), float(ends[1][i])) if len(ends[0]) else "symbol")
+        elif ident >= CASED:
+            elements.append("on a condition")
         elif ident >= FINITE:
             number = run.reals.constants.values[ident]
             elements.append(number if wrap is None else int(number) % wrap)

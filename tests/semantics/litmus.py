@@ -758,4 +758,24 @@ MESSAGES = [
         (), ctas=3),
 ]  # fmt: skip
 
-LITMUS = [*BARRIERS, *NAMED, *COPIES, *CELLS, *LANES, *GRID, *MESSAGES]
+# updates that do not commute, by several lanes of one instruction
+TURNS = [
+    Litmus("exchanges of unlike values in a warp", "atom.shared.exch.b32 r, [f], i; // A",
+           ("race.unordered AA",), threads=32),
+    Litmus("exchanges by two warps",
+           "setp.eq.u32 p, l, 0;\n@p atom.shared.exch.b32 r, [f], w; // A",
+           ("race.unordered AA",)),
+    Litmus("exchanges by two CTAs", "setp.eq.u32 p, i, 0;\n@p atom.global.exch.b32 r, [O], c; // A",
+           ("race.global AA",), ctas=2),
+    Litmus("exchanges of one value", "atom.shared.exch.b32 r, [f], 7;"),
+    Litmus("swaps where the first wins",
+           "st.shared.u32 [s], 0; bar.sync 0;\natom.shared.cas.b32 r, [t], 0, u; // A",
+           ("race.unordered AA",)),
+    Litmus("swaps of one kind", "atom.shared.cas.b32 r, [f], 0, 1;"),
+    Litmus("counts with unlike bounds", "atom.shared.inc.u32 r, [f], i; // A",
+           ("race.unordered AA",)),
+    Litmus("counts with one bound", "atom.shared.dec.u32 r, [f], 63;"),
+    Litmus("exchanges by each in its own word", "atom.shared.exch.b32 r, [s], i;"),
+]  # fmt: skip
+
+LITMUS = [*TURNS, *BARRIERS, *NAMED, *COPIES, *CELLS, *LANES, *GRID, *MESSAGES]
