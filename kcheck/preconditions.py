@@ -131,8 +131,12 @@ def admissible(inputs: Mapping[str, Any], *launches: Launch) -> bool:
 
 
 def kept(inputs: Mapping[str, Any], *launches: Launch) -> dict[str, Any]:
-    """The inputs, with those numbers moved that keep no promise."""
+    """The inputs, with those numbers moved that keep no promise, or are none of their type."""
     out = dict(inputs)
+    for name, (low, high) in unknown_integers(*launches).items():
+        if name in out:
+            greatest = high if high < 2.0**53 else float(np.nextafter(high, 0))
+            out[name] = _moved(np.asarray(out[name], np.float64), Promise(low, greatest), "s64")
     for launch in launches:
         for name, param in promised(launch).items():
             if name in out:

@@ -317,3 +317,14 @@ def test_values_keep_what_is_promised_elsewhere() -> None:
     plain = body.replace("max.f32 %f3, %f1, 0f00000000", "mov.f32 %f3, %f1")
     texts = [entry(text, params) for text in (body, plain)]
     assert told(equivalent(*texts, launch=launch_of(params), seed=1)) == PROVED
+
+
+@pytest.mark.parametrize("dtype", ["s8", "u8", "s32", "u32", "s64", "u64"])
+def test_inputs_of_integers_are_integers_of_their_type(dtype: str) -> None:
+    """Also where nothing is promised: all evaluators must read the same number."""
+    launch = launch_of((symbol("i", dtype, 6), out("z", "f32", 6)))
+    given = {"i": np.array([-1.5, 0.3, 2.0, 1e30, -1e30, 300.0])}
+    numbers = kept(given, launch)["i"]
+    kind = np.dtype(f"{'i' if dtype[0] == 's' else 'u'}{int(dtype[1:]) // 8}")
+    assert (numbers.astype(kind).astype(np.float64) == numbers).all()
+    assert numbers[2] == 2
