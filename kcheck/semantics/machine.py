@@ -181,7 +181,7 @@ class Machine(Conversions):
         self.came = {}
         self.ready: dict[int, Bool] = {0: alive.copy()}
         self.barriers = Barriers(self)
-        self.convergence.open = []
+        self.convergence.begin()
         if self.races is not None:
             self.races.begin()
             if self.races.orders is not None:
@@ -244,8 +244,9 @@ class Machine(Conversions):
             for reals.at, step in block.steps:
                 step(self)
             outcome = block.end(self)
+            if index in self.convergence.branches:
+                self.convergence.leave(index, outcome)
             if isinstance(outcome, list):
-                self.convergence.split(index, outcome)
                 for target, lanes in outcome:
                     self.send(target, lanes)
                 return
