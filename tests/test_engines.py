@@ -9,15 +9,25 @@ from __future__ import annotations
 import random
 import struct
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kcheck.check import equivalent
 from kcheck.verdict import Verdict
-from tests.canon.term.expressions import INPUTS, Expr, changed, compute, points, rewritten, some
+from tests.canon.term.expressions import (
+    INPUTS,
+    NOT,
+    Expr,
+    changed,
+    compute,
+    points,
+    rewritten,
+    some,
+)
 from tests.semantics.harness import entry, launch_of, out, symbol
 
 SEEDS = st.integers(0, 2**32)
@@ -91,11 +101,23 @@ def dyadic(e: Expr) -> Expr:
     return Expr(e.op, tuple(map(dyadic, e.args)))
 
 
+def decided(e: Expr, inputs: dict[str, Any]) -> Any:
+    """Where no comparison hangs on the rounding of what is equal over the reals."""
+    good: Any = True
+    for part in e.args:
+        good = good & decided(part, inputs)
+    if e.op in NOT:
+        x, y = (compute(part, inputs) for part in e.args)
+        good = good & ((x == y) | ~(abs(x - y) <= 1e-9 * (1 + abs(x) + abs(y))))
+    return good
+
+
 def differ(a: Expr, b: Expr) -> bool:
     inputs = points(0)
     with np.errstate(all="ignore"):
         x, y = compute(a, inputs), compute(b, inputs)
         apart = abs(x - y) > 1e-6 * (1 + abs(x) + abs(y))
+        apart = apart & decided(a, inputs) & decided(b, inputs)
     return bool((apart & np.isfinite(x) & np.isfinite(y) & (abs(x) < 1e9)).any())
 
 
@@ -142,6 +164,7 @@ def assert_agreement(seed: int) -> None:
 
 
 @settings(max_examples=12, deadline=None)
+@example(102255)  # both sides of a comparison are equal, but not in float64
 @given(SEEDS)
 def test_engines_agree(seed: int) -> None:
     assert_agreement(seed)
