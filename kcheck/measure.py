@@ -7,7 +7,7 @@ different ones need no defect: the verdict is `undecided`, and says what was mea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -15,12 +15,13 @@ import numpy as np
 
 from kcheck.canon.families import FAMILIES, draws
 from kcheck.canon.ieee.formats import FORMATS
+from kcheck.confirm import fault_finding
 from kcheck.evaluate_formats import distances, rounded_inputs, run_formats
 from kcheck.launch import Tensor
 from kcheck.preconditions import kept
 from kcheck.question import Question
 from kcheck.semantics.execution import Refused
-from kcheck.verdict import Finding, Verdict
+from kcheck.verdict import Finding, Location, Verdict
 from kcheck.witness import Subject, unknown_inputs
 
 # inputs drawn from the standard normal distribution
@@ -61,8 +62,11 @@ class Measured:
 def measure(question: Question) -> Verdict:
     """Execute both sides on inputs of all families. Refused as by the executor."""
     seen = {a.name: Measured(np.zeros(a.elements, bool)) for a, _ in question.compared}
+    faults: dict[tuple[str, str, tuple[Location, ...]], Finding] = {}
     ctas, inputs = 0, 0
-    for family, outputs, executed in _runs(question):
+    for family, outputs, executed, found in _runs(question):
+        for fault in found:
+            faults.setdefault((fault.side, fault.reason, fault.locations), fault)
         for a, b in question.compared:
             seen[a.name].see(outputs[0][a.name], outputs[1][b.name], a.dtype, family)
         ctas, inputs = executed, inputs + 1
@@ -70,20 +74,21 @@ def measure(question: Question) -> Verdict:
     findings = tuple(_finding(a, seen[a.name], inputs) for a, _ in question.compared)
     reason = DIFFERENT if any(m.differ.any() for m in seen.values()) else EQUAL
     return Verdict(
-        "undecided", reason, "true formats", ctas=ctas, findings=findings, ledger=LEDGER,
+        "undecided", reason, "true formats", ctas=ctas, ledger=LEDGER,
+        findings=(*faults.values(), *findings),
         outputs=_outputs(question, seen), statistics={"inputs": inputs},
     )  # fmt: skip
 
 
-def _runs(question: Question) -> Iterator[tuple[str, list[dict[str, Any]], int]]:
-    """(family, outputs of each side, CTAs) for one input of each family."""
+def _runs(question: Question) -> Iterator[tuple[str, list[dict[str, Any]], int, list[Finding]]]:
+    """(family, outputs of each side, CTAs, what else is wrong) for one input of each family."""
     sides = question.reference, question.subject
     tries = list(_inputs(unknown_inputs(*sides), question.seed))
     for number, (family, inputs) in enumerate(tries):
         given = kept(inputs, *(side.launch for side in sides))
         for side in sides:
             given |= rounded_inputs(side, _own(side, given))
-        outputs = []
+        outputs, faults = [], list[Finding]()
         for half, (name, side) in enumerate(zip(("reference", "subject"), sides, strict=True)):
             question.progress("executing in true formats", (number + half / 2) / len(tries))
             try:
@@ -92,7 +97,8 @@ def _runs(question: Question) -> Iterator[tuple[str, list[dict[str, Any]], int]]
                 error.side = name
                 raise
             outputs.append(out)
-        yield family, outputs, len(run.ctas)
+            faults += [replace(fault_finding(side, name, f), confirmed="no") for f in run.faults]
+        yield family, outputs, len(run.ctas), faults
 
 
 def _inputs(sizes: dict[str, int], seed: int) -> Iterator[tuple[str, dict[str, Any]]]:

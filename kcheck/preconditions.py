@@ -135,13 +135,20 @@ def kept(inputs: Mapping[str, Any], *launches: Launch) -> dict[str, Any]:
     out = dict(inputs)
     for name, (low, high) in unknown_integers(*launches).items():
         if name in out:
-            greatest = high if high < 2.0**53 else float(np.nextafter(high, 0))
-            out[name] = _moved(np.asarray(out[name], np.float64), Promise(low, greatest), "s64")
+            out[name] = _wrapped(np.asarray(out[name], np.float64), low, high)
     for launch in launches:
         for name, param in promised(launch).items():
             if name in out:
                 out[name] = _moved(np.asarray(out[name], np.float64), param.promise, param.dtype)
     return out
+
+
+def _wrapped(x: Floats, low: float, high: float) -> Floats:
+    """Whole numbers of an integer type: -3 is 2^32 - 3 where there is no sign."""
+    x = np.rint(x)
+    greatest = high if high < 2.0**53 else float(np.nextafter(high, 0))
+    inside = low + np.mod(x - low, high - low + 1)
+    return np.where((x < low) | (x > greatest), np.minimum(inside, greatest), x)
 
 
 def _moved(x: Floats, given: Promise, dtype: str) -> Floats:

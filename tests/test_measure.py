@@ -61,6 +61,16 @@ def test_what_has_no_rule_in_true_formats_is_refused() -> None:
     assert verdict.findings[0].side == "subject"
 
 
+def test_what_else_is_wrong_is_listed() -> None:
+    subject = "ld.global.f32 %f1, [%x+128]; st.global.f32 [%z], %f1;"
+    verdict = compared("ld.global.f32 %f1, [%x]; st.global.f32 [%z], %f1;", subject, FLOATS,
+                       engine="ieee")  # fmt: skip
+    found = verdict.findings[0]
+    assert (verdict.verdict, found.reason, found.side) == ("undecided", "bounds.global", "subject")
+    assert found.confirmed == "no"
+    assert found.locations[0].text.startswith("ld.global.f32 %f1, [%x+128]")
+
+
 def test_on_the_command_line(capsys: Capture) -> None:
     folder = CASES / "33-fp16-accumulator"
     files = [str(folder / "ref.ptx"), str(folder / "bug.ptx")]
