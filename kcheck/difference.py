@@ -256,7 +256,8 @@ class _Matching:
         """The values, or of two sums or maxima the parts that only one of them has."""
         u, v = swapped
         group = self.wholes.group
-        if group[u] == group[v] and group[u] in (SUM, MAXIMUM):
+        # ~v: with its sign changed, as a whole
+        if v >= 0 and group[u] == group[v] and group[u] in (SUM, MAXIMUM):
             more, less = self._odd(u, v), self._odd(v, u)
             return First(
                 less or Origin(int(self.close.made[v]), self._formula(v)),
