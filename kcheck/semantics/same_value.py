@@ -18,12 +18,19 @@ if TYPE_CHECKING:
 
 
 def same_instruction(
-    m: Machine, place: Place, size: int, values: list[Any], clash: Bool, *, updates: bool = False
+    m: Machine,
+    place: Place,
+    size: int,
+    values: list[Any],
+    clash: Bool,
+    *,
+    updates: bool = False,
+    narrow: bool = False,
 ) -> None:
     """Judge the cells (flags (k, lanes) of the place) to which several lanes stored `values`.
 
     `updates`: what several threads, also of several CTAs, do at once to a cell comes to the same in
-    any order if it is the same.
+    any order if it is the same; `narrow`: within a CTA only, where their scope ends.
     """
     races = m.races
     assert races is not None
@@ -32,7 +39,7 @@ def same_instruction(
     cell, lane = cells[row, column], lanes[column]
     order = np.lexsort((lane, cell))
     cell, lane, offset = cell[order], lane[order], row[order] * place.region.memory.granule
-    cta = lane // m.threads if not updates else np.zeros_like(lane)
+    cta = lane // m.threads if narrow or not updates else np.zeros_like(lane)
     first = np.searchsorted(cell, cell)
     apart = cta != cta[first]
     # per cell and CTA the first lane stands for those that store what it stores

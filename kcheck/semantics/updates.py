@@ -46,11 +46,14 @@ def places(
     size: int,
     code: int,
     operand: Callable[[], Any] | None = None,
+    *,
+    narrow: bool = False,
 ) -> list[Place]:
     """Where the group's lanes point; the access is noted with an atomic's `code`.
 
     `operand`: the register that says what an update that does not commute does: several lanes of
-    one instruction that do unlike ones to a cell race, as several stores do.
+    one instruction that do unlike ones to a cell race, as several stores do. `narrow`: its scope is
+    the CTA.
     """
     found = resolve(m, at, size, size, write=True)
     for place in found:
@@ -62,7 +65,8 @@ def places(
             clash = m.races.write(place, size, code)
             counted = m.flags is not None and m.flags.watches(place)
             if clash is not None and operand is not None and not counted:
-                same_instruction(m, place, size, [operand()], clash, updates=True)
+                given = [operand()]
+                same_instruction(m, place, size, given, clash, updates=True, narrow=narrow)
     return found
 
 

@@ -775,6 +775,9 @@ TURNS = [
     Litmus("counts with unlike bounds", "atom.shared.inc.u32 r, [f], i; // A",
            ("race.unordered AA",)),
     Litmus("counts with one bound", "atom.shared.dec.u32 r, [f], 63;"),
+    *(Litmus(f"{op} of one operand, whose scope is the CTA, by two CTAs",
+             f"setp.eq.u32 p, i, 0;\n@p atom.relaxed.cta.global.{op} r, [O], 7; // A",
+             ("race.global AA",), ctas=2) for op in ("exch.b32", "inc.u32", "dec.u32")),
     Litmus("exchanges by each in its own word", "atom.shared.exch.b32 r, [s], i;"),
 ]  # fmt: skip
 
