@@ -20,6 +20,7 @@ from kcheck.canon.known import Known
 from kcheck.canon.residues import FieldValue
 from kcheck.canon.term.dag import (
     ADD,
+    ARITY,
     ATOM,
     CONST,
     DIV,
@@ -33,7 +34,6 @@ from kcheck.canon.term.dag import (
     SELECT,
     SUB,
 )
-from kcheck.canon.term.slice import ARITY
 from kcheck.canon.term.wholes import MAXIMUM, PRODUCT, SUM, Wholes
 from kcheck.contrast import Contrast
 

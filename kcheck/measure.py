@@ -22,7 +22,7 @@ from kcheck.preconditions import kept
 from kcheck.question import Question
 from kcheck.semantics.execution import Refused
 from kcheck.verdict import Finding, Location, Verdict
-from kcheck.witness import Subject, unknown_inputs
+from kcheck.witness import unknown_inputs
 
 # inputs drawn from the standard normal distribution
 NORMAL = 4
@@ -84,15 +84,17 @@ def _runs(question: Question) -> Iterator[tuple[str, list[dict[str, Any]], int, 
     """(family, outputs of each side, CTAs, what else is wrong) for one input of each family."""
     sides = question.reference, question.subject
     tries = list(_inputs(unknown_inputs(*sides), question.seed))
+    own = [unknown_inputs(side).keys() for side in sides]
     for number, (family, inputs) in enumerate(tries):
         given = kept(inputs, *(side.launch for side in sides))
-        for side in sides:
-            given |= rounded_inputs(side, _own(side, given))
+        for side, names in zip(sides, own, strict=True):
+            given |= rounded_inputs(side, {name: given[name] for name in names})
         outputs, faults = [], list[Finding]()
         for half, (name, side) in enumerate(zip(("reference", "subject"), sides, strict=True)):
             question.progress("executing in true formats", (number + half / 2) / len(tries))
             try:
-                run, out = run_formats(side, _own(side, given), question.ctas)
+                mine = {name: given[name] for name in own[half]}
+                run, out = run_formats(side, mine, question.ctas)
             except Refused as error:
                 error.side = name
                 raise
@@ -107,12 +109,6 @@ def _inputs(sizes: dict[str, int], seed: int) -> Iterator[tuple[str, dict[str, A
     for _ in range(NORMAL):
         yield "standard normal", {name: rng.standard_normal(n) for name, n in sizes.items()}
     yield from islice(draws(sizes, seed), len(FAMILIES))
-
-
-def _own(side: Subject, inputs: dict[str, Any]) -> dict[str, Any]:
-    """The inputs that a side has."""
-    mine = unknown_inputs(side)
-    return {name: values for name, values in inputs.items() if name in mine}
 
 
 def _outputs(question: Question, seen: dict[str, Measured]) -> tuple[int, int]:

@@ -110,8 +110,8 @@ def _update(d: Decoder, instr: Instr, slots: Slots) -> Step:
             return
         old = Int(np.zeros(m.lanes, UNSIGNED[size]))
         operand = m.integer(m.regs[slot], size)
-        does = None if counts else lambda: operand
-        for place in places(m, at, size, code, does, narrow=narrow):
+        alike = () if counts else (operand,)
+        for place in places(m, at, size, code, alike, narrow=narrow):
             if m.flags is not None and draws:
                 m.flags.watch(place)
             if m.flags is not None and m.flags.watches(place):
@@ -150,7 +150,7 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
 
     def run(m: Machine) -> None:
         old, new = m.integer(m.regs[expected], size), m.integer(m.regs[wanted], size)
-        for place in places(m, at, size, 0, lambda: _numbered(m, old, new), narrow=narrow):
+        for place in places(m, at, size, 0, (old, new), narrow=narrow):
             untracked(m, place, size)
             if old.u is not None:
                 raise Unsupported("undefined", "a comparison with an undefined value")
@@ -167,13 +167,6 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
         unstable(m, dst)
 
     return run
-
-
-def _numbered(m: Machine, old: Int, new: Int) -> Int:
-    """Which of the distinct pairs each lane has."""
-    pairs = np.stack([np.broadcast_to(x.a, (m.lanes,)) for x in (old, new)])
-    _, index = np.unique(pairs, axis=1, return_inverse=True)
-    return Int(index.reshape(-1).astype(np.uint32), None, new.u)
 
 
 def cas_update(

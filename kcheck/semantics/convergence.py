@@ -55,13 +55,11 @@ class Convergence:
         m = self.machine
         if m.arms is not None:
             return
-        several = isinstance(outcome, list)
         ways = [lanes for _, lanes in outcome] if isinstance(outcome, list) else [m.group()]
         group = np.logical_or.reduce(ways)
-        parted = _warps(m.alive & ~group)
+        absent = _warps(m.alive & ~group)
+        parted = absent | (np.sum([_warps(lanes) for lanes in ways], axis=0) > 1)
         known = self.turns.get(block)
-        if several:
-            parted = parted | (np.sum([_warps(lanes) for lanes in ways], axis=0) > 1)
         if known is None:
             if not (parted & _warps(group)).any():
                 return
@@ -70,8 +68,7 @@ class Convergence:
             # a warp that is together has nobody behind
             last = np.where(m.alive, known, 0).reshape(-1, WARP).max(1)
             last += last & 1
-            whole = np.repeat(~_warps(m.alive & ~group), WARP) & group
-            known = np.where(whole, np.repeat(last, WARP), known)
+            known = np.where(np.repeat(~absent, WARP) & group, np.repeat(last, WARP), known)
             parted = parted | _warps(known > 0)
         here = group & np.repeat(parted, WARP)
         self.turns[block] = known + (here & (known & 1 == 0))

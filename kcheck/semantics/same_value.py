@@ -74,7 +74,13 @@ def lanes_equal(m: Machine, x: Any, a: Array, b: Array) -> Array:
 
 
 def values_equal(m: Machine, x: Any, a: Array, y: Any, b: Array) -> Array:
-    """Does register `x` hold in lanes `a` what `y`, of the same kind, holds in lanes `b`?"""
+    """Does register `x` hold in lanes `a` what `y`, of the same kind, holds in lanes `b`?
+
+    Or do several registers, all of them?
+    """
+    if isinstance(x, tuple):
+        each = [values_equal(m, v, a, w, b) for v, w in zip(x, y, strict=True)]
+        return np.asarray(np.logical_and.reduce(each))
     if x is None or not len(a):
         return np.ones(len(a), bool)
     if type(x) is Int:
@@ -86,8 +92,7 @@ def values_equal(m: Machine, x: Any, a: Array, y: Any, b: Array) -> Array:
     if type(x) is Packed:
         return values_equal(m, x.lo, a, y.lo, b) & values_equal(m, x.hi, a, y.hi, b)
     if type(x) is Rows and type(y) is Rows and x.width == y.width:
-        each = [values_equal(m, v, a, w, b) for v, w in zip(x.units, y.units, strict=True)]
-        return np.asarray(np.logical_and.reduce(each))
+        return values_equal(m, tuple(x.units), a, tuple(y.units), b)
     if type(x) is not Real or type(y) is not Real or x.fmt != y.fmt:
         return np.zeros(len(a), bool)
     first, second = m.reals.take(x, a), m.reals.take(y, b)

@@ -255,9 +255,7 @@ def rows(m: Machine, x: Any, size: int, granule: int) -> Any:
     else:
         parts = [x.word.field(at, 8 * width, 8 * width) for at in range(0, 8 * size, 8 * width)]
         units = [stored(m, Symbolic(width, None, word=p, u=x.u), width) for p in parts]
-    out = Rows(units, width)
-    out.u = x.u
-    return out
+    return Rows(units, width)
 
 
 def to_float(m: Machine, x: Any, t: str) -> Real[Any] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,13 +44,13 @@ def places(
     at: Address,
     size: int,
     code: int,
-    operand: Callable[[], Any] | None = None,
+    operands: tuple[Any, ...] = (),
     *,
     narrow: bool = False,
 ) -> list[Place]:
     """Where the group's lanes point; the access is noted with an atomic's `code`.
 
-    `operand`: the register that says what an update that does not commute does: several lanes of
+    `operands`: the registers that say what an update that does not commute does: several lanes of
     one instruction that do unlike ones to a cell race, as several stores do. `narrow`: its scope is
     the CTA.
     """
@@ -64,9 +63,8 @@ def places(
         if m.races is not None:
             clash = m.races.write(place, size, code)
             counted = m.flags is not None and m.flags.watches(place)
-            if clash is not None and operand is not None and not counted:
-                given = [operand()]
-                same_instruction(m, place, size, given, clash, updates=True, narrow=narrow)
+            if clash is not None and operands and not counted:
+                same_instruction(m, place, size, [operands], clash, updates=True, narrow=narrow)
     return found
 
 

@@ -84,12 +84,11 @@ class Packed:
 class Rows:
     """A register as memory holds it: units of `width` bytes, lowest first."""
 
-    __slots__ = ("u", "units", "width")
+    __slots__ = ("units", "width")
 
     def __init__(self, units: list[Any], width: int) -> None:
         self.units = units
         self.width = width
-        self.u: Bool | None = None
 
 
 class Part:

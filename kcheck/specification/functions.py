@@ -28,14 +28,18 @@ def _triangle(of: Any, array: Any, k: int, lower: bool) -> Symbolic:
     return _where(of, np.broadcast_to(mask, array.shape), array, np.zeros(1, array.dtype))
 
 
+def _numbered(array: Any) -> Any:
+    """The number of each element, in row-major order."""
+    return np.arange(array.size).reshape(array.shape)
+
+
 def _pad(
     of: Any, array: Any, width: Any, mode: str = "constant", constant_values: float = 0
 ) -> Any:
     """NumPy itself says which element goes where, and where there is none."""
     if mode != "constant":
         raise UsageError(f"specification: np.pad of mode {mode} is not known")
-    numbered = np.arange(array.size).reshape(array.shape)
-    at = np.pad(numbered, width, constant_values=-1)
+    at = np.pad(_numbered(array), width, constant_values=-1)
     found = array.reshape(-1)[np.maximum(at, 0)]
     return _where(of, at >= 0, found, np.asarray([constant_values]).astype(array.dtype))
 
@@ -65,8 +69,7 @@ def _placed(function: Any) -> Callable[..., Any]:
         if any(isinstance(a, Symbolic) for a in (*arguments, *options.values())):
             raise UsageError(f"specification: np.{function.__name__} to an unknown place")
         array = of(array)
-        numbered = np.arange(array.size).reshape(array.shape)
-        return array.reshape(-1)[function(numbered, *arguments, **options)]
+        return array.reshape(-1)[function(_numbered(array), *arguments, **options)]
 
     return moved
 
@@ -81,7 +84,7 @@ def _joined(function: Any) -> Callable[..., Any]:
         found: Any = None
         for i, array in enumerate(every):
             numbered = [np.full(other.shape, -1) for other in every]
-            numbered[i] = np.arange(array.size).reshape(array.shape)
+            numbered[i] = _numbered(array)
             at = function(numbered, *axis, **options)
             here = array.reshape(-1)[np.maximum(at, 0)]
             found = here if found is None else _where(of, at >= 0, here, found)

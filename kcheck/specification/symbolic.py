@@ -333,6 +333,12 @@ def _power(base: Symbolic, exponent: Any) -> Symbolic:
     return found.broadcast_to(base.shape)
 
 
+def _along(shape: Shape, axis: int) -> Any:
+    """The place of each element on an axis."""
+    line = np.arange(shape[axis]).reshape([-1 if a == axis else 1 for a in range(len(shape))])
+    return np.broadcast_to(line, shape)
+
+
 def _taken(array: Symbolic, keys: tuple[Any, ...]) -> Symbolic:
     """Indexed by one array of unknown integers, among others that are known."""
     unknown = [k for k in keys if isinstance(k, Symbolic)]
@@ -353,8 +359,7 @@ def _taken(array: Symbolic, keys: tuple[Any, ...]) -> Symbolic:
     at = picked(leaf.at, zeros)
     # the axis is the one along which the place changes with the index
     for axis, extent in enumerate(array.shape):
-        line = np.arange(extent).reshape([-1 if a == axis else 1 for a in range(array.ndim)])
-        place = np.broadcast_to(line, array.shape)
+        place = _along(array.shape, axis)
         if extent > 1 and (picked(place, zeros + 1) != picked(place, zeros)).all():
             break
     else:
@@ -362,9 +367,8 @@ def _taken(array: Symbolic, keys: tuple[Any, ...]) -> Symbolic:
     stride = int((picked(leaf.at, zeros + 1) - at).flat[0])
     if (np.diff(leaf.at, axis=axis) != stride).any():
         raise UsageError("specification: an unknown index into what is not evenly spaced")
-    every = np.arange(index.size).reshape([-1 if a == axis else 1 for a in range(array.ndim)])
     wide = tuple(index.size if a == axis else n for a, n in enumerate(array.shape))
-    which = picked(np.broadcast_to(every, wide), np.arange(index.size).reshape(index.shape))
+    which = picked(_along(wide, axis), np.arange(index.size).reshape(index.shape))
     node = index.reshape(-1)[which].node
     return Symbolic(
         array.recorder, Take(leaf.buffer, at, stride, extent, node), at.shape, array.dtype

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kcheck.canon.constants import CASED, FINITE, MASKED, NAN, NINF, PINF, SYMBOLIC, UNKNOWN
 from kcheck.canon.real import Real, Reals
+from tests.canon.term.expressions import COMPARE
 
 Floats = NDArray[np.float64]
 # indicators, all settings of which are looked at; numbers
@@ -106,14 +107,6 @@ class Tables:
         return np.stack([word, np.zeros_like(word)])
 
 
-COMPARE: dict[str, Any] = {
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "eq": np.equal,
-    "ne": np.not_equal,
-}
 # with IEEE's rules; a maximum of NaN and x is x
 IEEE: dict[str, Any] = {
     "add": np.add,

@@ -595,8 +595,8 @@ xor.b32 r, i, 32; mov.u32 s, t; mad.lo.u32 s, r, 4, s;
 ld.shared.u32 v, [s]; // B
 E:
 """
-# warp 0 waits, and arrives at a barrier where warp 1 waits, which reads
-_BY_ARRIVAL = """
+# CTA 0 stores, and one of its threads tells; then what CTA 1 does
+_TOLD = """
 setp.ne.u32 p, c, 0; @p bra C;
 st.global.u32 [x], 7; // A
 bar.sync 0;
@@ -604,7 +604,11 @@ setp.ne.u32 p, i, 0; @p bra E;
 st.release.gpu.global.u32 [O+1000], 1;
 bra E;
 C:
-setp.ge.u32 p, i, 32; @p bra D;
+"""
+# warp 0 waits, and arrives at a barrier where warp 1 waits, which reads
+_BY_ARRIVAL = (
+    _TOLD
+    + """setp.ge.u32 p, i, 32; @p bra D;
 W:
 ld.acquire.gpu.global.u32 r, [O+1000];
 setp.ne.u32 q, r, 1;
@@ -616,16 +620,11 @@ bar.sync 1, 64;
 ld.global.u32 v, [x-256]; // B
 E:
 """
+)
 # one lane waits, and a warp barrier lets the others of its warp know
-_BY_ONE_LANE = """
-setp.ne.u32 p, c, 0; @p bra C;
-st.global.u32 [x], 7; // A
-bar.sync 0;
-setp.ne.u32 p, i, 0; @p bra E;
-st.release.gpu.global.u32 [O+1000], 1;
-bra E;
-C:
-setp.ne.u32 p, l, 0; @p bra D;
+_BY_ONE_LANE = (
+    _TOLD
+    + """setp.ne.u32 p, l, 0; @p bra D;
 W:
 ld.acquire.gpu.global.u32 r, [O+1000];
 setp.ne.u32 q, r, 1;
@@ -635,6 +634,7 @@ D:
 ld.global.u32 v, [x+-{back}]; // B
 E:
 """
+)
 # two CTAs count up, and a third waits for both
 _COUNTED = """
 setp.eq.u32 p, c, 2; @p bra C;

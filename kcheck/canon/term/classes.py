@@ -11,18 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck import limits
-from kcheck.canon.term.dag import (
-    ATOM,
-    CONST,
-    EXP2,
-    FMA,
-    LESS,
-    NEG,
-    SAME,
-    SELECT,
-    Dag,
-    Nodes,
-)
+from kcheck.canon.term.dag import ARITY, ATOM, CONST, EITHER, Dag, Nodes
 
 Bool = NDArray[np.bool_]
 Rows = NDArray[np.int64]
@@ -32,10 +21,9 @@ WALKS, FEW = 4, 1 << 25
 KEPT = 1 << 24
 # classes that are looked for among some elements
 CLASSES = 8
-# arguments that are nodes, by operation
-_ARGUMENTS = np.full(16, 2)
-_ARGUMENTS[[CONST]], _ARGUMENTS[[FMA, SELECT]] = 0, 3
-_ARGUMENTS[[NEG, EXP2, LESS, SAME, ATOM]] = 1
+# arguments that are nodes, by operation: of a value in two ways both
+_ARGUMENTS = ARITY.copy()
+_ARGUMENTS[EITHER] = 2
 
 
 class Classes:

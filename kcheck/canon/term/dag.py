@@ -19,6 +19,11 @@ CONST, NEG, ADD, SUB, MUL, FMA, SELECT, DIV, EXP2, MAX, LESS, SAME, ATOM = range
 EITHER = 13
 # operations that have a normal form of their own wherever they occur
 SPECIAL = (EXP2, MAX, LESS, SAME, ATOM)
+# arguments that are nodes, by operation
+ARITY = np.zeros(EITHER + 1, np.int64)
+ARITY[[NEG, EXP2, LESS, SAME, ATOM, EITHER]] = 1  # of a value in two ways the first
+ARITY[[ADD, SUB, MUL, DIV, MAX]] = 2
+ARITY[[FMA, SELECT]] = 3
 # rows that there is room for at first: pages that nothing is written to take no memory
 _FIRST = 1 << 23
 # rows that a graph may have: 13 bytes each

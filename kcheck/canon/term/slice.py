@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kcheck.canon.domain import Domain, Store, V
 from kcheck.canon.term.dag import (
     ADD,
+    ARITY,
     ATOM,
     CONST,
     DIV,
@@ -30,11 +31,6 @@ from kcheck.canon.term.dag import (
 from kcheck.canon.term.domain import TermDomain
 
 Places = NDArray[np.int64]
-# arguments that are nodes, by operation
-ARITY = np.zeros(EITHER + 1, np.int64)
-ARITY[[NEG, EXP2, LESS, SAME, ATOM, EITHER]] = 1  # of a value in two ways the first
-ARITY[[ADD, SUB, MUL, DIV, MAX]] = 2
-ARITY[[FMA, SELECT]] = 3
 
 _APPLY: dict[int, Callable[..., Any]] = {
     NEG: lambda d, zero, a: d.neg(a),

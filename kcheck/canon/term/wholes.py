@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kcheck.canon.term.dag import ADD, ATOM, CONST, MAX, MUL, NEG, SUB
-from kcheck.canon.term.slice import ARITY, Places, Slice
+from kcheck.canon.term.dag import ADD, ARITY, ATOM, CONST, MAX, MUL, NEG, SUB
+from kcheck.canon.term.slice import Places, Slice
 
 # operations whose order and grouping mean nothing, and the kinds of wholes that they make
 SUMS = (ADD, SUB, NEG)

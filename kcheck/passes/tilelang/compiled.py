@@ -18,6 +18,7 @@ from typing import Any
 from kcheck.launch import Launch
 from kcheck.launch_file import dump_launch
 from kcheck.passes import store
+from kcheck.passes.stamps import stamps
 from kcheck.passes.tilelang import nvcc, references
 from kcheck.passes.tilelang.installed import tilelang
 from kcheck.passes.tilelang.launches import launch_of
@@ -67,10 +68,8 @@ def overheard(original: Callable[..., Any]) -> Callable[..., Any]:
 def libraries() -> str:
     """What tells one tilelang from another: a text for keys."""
     package = tilelang()
-    root = Path(package.__file__).parent
-    libraries = sorted(path for path in root.rglob("*.so") if path.is_file())
-    stamps = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in libraries]
-    return f"{package.__version__} {stamps}"
+    below = stamps(str(Path(package.__file__).parent))
+    return f"{package.__version__} {[stamp for stamp in below if stamp[0].endswith('.so')]}"
 
 
 def told() -> bool:

@@ -28,6 +28,16 @@ KNOWN = {
 NUMBERS = [Fraction(n, d) for n in (-3, -1, 0, 1, 2, 5) for d in (1, 2, 3)]
 
 
+COMPARE: dict[str, Any] = {
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}
+
+
 @dataclass(frozen=True)
 class Expr:
     """An operation with its arguments; leaves are `in:x`, numbers and known constants."""
@@ -100,7 +110,7 @@ def apply(d: Domain[Any], op: str, args: list[Any]) -> Any:
         return d.div(*args)[0]
     if op in ATOMS:
         return d.atom(op, args)
-    if op in ("lt", "le", "gt", "ge", "eq", "ne"):
+    if op in COMPARE:
         return d.compare(op, *args)
     return getattr(d, op)(*args)
 
@@ -123,12 +133,7 @@ _FLOAT: dict[str, Callable[..., Any]] = {
     "maximum": np.maximum,
     "minimum": np.minimum,
     "select": lambda p, a, b: np.where(p, a, b),
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "eq": np.equal,
-    "ne": np.not_equal,
+    **COMPARE,
 }
 
 

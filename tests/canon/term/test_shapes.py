@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcheck.canon.term.dag import ADD, ATOM, CONST, FMA, MAX, NEG, Dag, Nodes
+from kcheck.canon.term.dag import ADD, ARITY, ATOM, CONST, FMA, MAX, NEG, Dag, Nodes
 from kcheck.canon.term.shapes import COMMUTE, Shapes
-from kcheck.canon.term.slice import ARITY
 
 OPS = (ADD, NEG, MAX, FMA, ATOM, CONST)
 Steps = list[tuple[int, int, int, int]]
