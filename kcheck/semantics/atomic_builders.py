@@ -21,7 +21,7 @@ from kcheck.semantics.extremes import on_bits
 from kcheck.semantics.histories import in_turn
 from kcheck.semantics.machine import Machine, Step
 from kcheck.semantics.move_builders import type_size
-from kcheck.semantics.updates import atomic_code, places, untracked
+from kcheck.semantics.updates import Given, atomic_code, places, untracked
 from kcheck.semantics.values import FMT_BYTES, UNSIGNED, Array, Int, Unstable, Unsupported
 
 Slots = dict[str, str]
@@ -98,7 +98,6 @@ def _update(d: Decoder, instr: Instr, slots: Slots) -> Step:
     code, apply = atomic_code(op, t, slots["scope"]), reduction(op, t)
     plan, kind = d.machine.plan, np.dtype(f"{'i' if integers.is_signed(t) else 'u'}{size}")
     draws, arrives = d.at in plan.tickets, d.at in plan.arrivals
-    narrow = slots["scope"] == "cta"
     counts = draws or arrives  # what they do in turn is known (semantics.tickets, flags)
     commutes = op if code or op in ("inc", "dec") else ""
     floats = op in ("min", "max") and d.machine.arithmetic is None
@@ -110,8 +109,8 @@ def _update(d: Decoder, instr: Instr, slots: Slots) -> Step:
             return
         old = Int(np.zeros(m.lanes, UNSIGNED[size]))
         operand = m.integer(m.regs[slot], size)
-        alike = () if counts else (operand,)
-        for place in places(m, at, size, code, alike, narrow=narrow):
+        given = None if code or counts else Given(op, slots["scope"], (operand,))
+        for place in places(m, at, size, code, given):
             if m.flags is not None and draws:
                 m.flags.watch(place)
             if m.flags is not None and m.flags.watches(place):
@@ -146,11 +145,10 @@ def _cas(d: Decoder, instr: Instr, slots: Slots) -> Step:
     size = type_size(slots["type"])
     at, dst = address(d, ops[1], slots["space"]), d.dest(ops[0])
     expected, wanted = (d.integer(op, size) for op in ops[2:])
-    narrow = slots["scope"] == "cta"
 
     def run(m: Machine) -> None:
         old, new = m.integer(m.regs[expected], size), m.integer(m.regs[wanted], size)
-        for place in places(m, at, size, 0, (old, new), narrow=narrow):
+        for place in places(m, at, size, 0, Given("cas", slots["scope"], (old, new))):
             untracked(m, place, size)
             if old.u is not None:
                 raise Unsupported("undefined", "a comparison with an undefined value")

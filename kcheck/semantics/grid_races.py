@@ -9,12 +9,15 @@ import numpy as np
 from kcheck.semantics.access_log import Log
 from kcheck.semantics.accesses import by_cell, pairs_of
 from kcheck.semantics.regions import Region
-from kcheck.semantics.shadow import NO_CTA, READ, WRITE, Shadow, event, parts
+from kcheck.semantics.shadow import MIXED, NO_CTA, READ, WRITE, Shadow, event, parts
 from kcheck.semantics.values import Array, Bool
 
 if TYPE_CHECKING:
     from kcheck.semantics.accesses import Access
     from kcheck.semantics.races import Races
+
+
+_NOTHING = -1
 
 
 class GridRaces:
@@ -24,8 +27,8 @@ class GridRaces:
         self.races = races
         # all accesses, by shadow, where CTAs wait for one another
         self.log: dict[int, Log] = {}
-        # what each instruction does to its cells
-        self.ops = np.zeros(len(races.machine.kernel.code), np.uint8)
+        # what each instruction does to its cells, if always the same
+        self.ops = np.full(len(races.machine.kernel.code), _NOTHING)
 
     def check(self, access: Access, against: int, exempt: Array | None) -> None:
         """Compare with all accesses of kind `against` by other CTAs so far."""
@@ -133,7 +136,10 @@ class GridRaces:
 
     def note(self, access: Access) -> None:
         """Remember an access for the CTAs to come."""
-        self.ops[access.at] = access.op
+        if self.ops[access.at] not in (_NOTHING, access.op):
+            self.ops[access.at] = MIXED
+        else:
+            self.ops[access.at] = access.op
         access.shadow.note_grid(access.cells, self._event(access), access.kind, access.op)
         if self.races.orders is not None:
             key, m = id(access.shadow), self.races.machine

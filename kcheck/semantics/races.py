@@ -9,7 +9,7 @@ among a part of the threads came between, vector clocks decide (`semantics.clock
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -56,6 +56,8 @@ class Races(Search):
         self.strict = False
         # lanes of one instruction that stored equal values to one address: instruction -> count
         self.same_value: dict[int, int] = {}
+        # updates with given operands: instruction or name, and operands -> number
+        self.given: dict[tuple[Any, ...], int] = {}
         self.grids: dict[int, Shadow] = {}
         self.grid = GridRaces(self)
         self.orders: Orders | None = None

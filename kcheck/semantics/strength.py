@@ -22,7 +22,8 @@ class Kind:
     """One instruction's way to access memory.
 
     `scope`: of SCOPES. `operation`: of a commutative read-modify-write, like `add.f32`; "" if
-    it is none, or one whose old value counts. `rmw`: any read-modify-write. `nc`: the
+    it is none, or one whose old value counts. `given`: it commutes with itself only where operands
+    are the same (exchanges with those of this instruction). `rmw`: any read-modify-write. `nc`: the
     non-coherent path. `copy`: cp.async. `concrete`: the old value may be used.
     """
 
@@ -33,6 +34,7 @@ class Kind:
     release: bool = False
     rmw: bool = False
     operation: str = ""
+    given: bool = False
     nc: bool = False
     copy: bool = False
     idiom: Idiom | None = None
@@ -85,13 +87,15 @@ def _atomic(pc: int, instr: Instr, idioms: Idioms) -> Kind:
     slots, idiom = found.slots, idioms.found.get(pc)
     op = slots.get("op") or found.form.name.partition(".")[2]
     dead = not idioms.flow.live(pc)
-    named = ""
+    named, given = "", False
     if idiom is not None and idiom.name == "cas":
         named = idiom.operation
     elif op in _COMMUTE and (dead or idiom is not None):
         named = operation(op, slots["type"])
     elif op in ("inc", "dec") and (dead or idiom is not None):
-        named = f"{op}.u32"
+        named, given = f"{op}.u32", True
+    elif op in ("exch", "cas") and dead and idiom is None:
+        named, given = f"{op}@{pc}", True
     sem = slots.get("sem", "")
     return Kind(
         pc,
@@ -101,6 +105,7 @@ def _atomic(pc: int, instr: Instr, idioms: Idioms) -> Kind:
         sem in _RELEASES,
         rmw=True,
         operation=named,
+        given=given,
         idiom=idiom,
         concrete=idiom is not None,
     )

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kcheck.semantics.access import Address, Place, resolve
 from kcheck.semantics.same_value import same_instruction
-from kcheck.semantics.values import Unsupported
+from kcheck.semantics.shadow import MIXED
+from kcheck.semantics.values import Bool, Int, Unsupported
 
 if TYPE_CHECKING:
     from kcheck.semantics.machine import Machine
 
 # the kind of operations on parts of a cell; read-modify-writes that commute with themselves
 PART = 3
+# scopes that reach other CTAs; none means .gpu (PTX ISA 9.7.13.5 atom)
+_WIDE = ("", "gpu", "sys")
 _COMMUTE = ("add", "min", "max", "and", "or", "xor")
+# numbers from here on stand for updates with given operands; unlike ones of a group that are told
+# apart
+_GIVEN, _FEW = 1 + len(_COMMUTE) * 3 * (PART + 1), 4
 
 
 def atomic_code(op: str, type_name: str, scope: str, part: bool = False) -> int:
@@ -23,14 +30,14 @@ def atomic_code(op: str, type_name: str, scope: str, part: bool = False) -> int:
 
     `part`: of floats that are less than the cell, whose width `type_name` has then.
 
-    Odd: it reaches other CTAs (no scope means .gpu, PTX ISA 9.7.13.5 atom).
+    Odd: it reaches other CTAs.
     """
     if op not in _COMMUTE:
         return 0
     width = {"16": 0, "32": 1, "64": 2}[type_name.removesuffix("x2")[-2:]]
     kind = PART if part else _kind(op, type_name)
     number = 1 + _COMMUTE.index(op) + len(_COMMUTE) * (width + 3 * kind)
-    return 2 * number + (scope in ("", "gpu", "sys"))
+    return 2 * number + (scope in _WIDE)
 
 
 def _kind(op: str, type_name: str) -> int:
@@ -40,19 +47,11 @@ def _kind(op: str, type_name: str) -> int:
 
 
 def places(
-    m: Machine,
-    at: Address,
-    size: int,
-    code: int,
-    operands: tuple[Any, ...] = (),
-    *,
-    narrow: bool = False,
+    m: Machine, at: Address, size: int, code: int, given: Given | None = None
 ) -> list[Place]:
     """Where the group's lanes point; the access is noted with an atomic's `code`.
 
-    `operands`: the registers that say what an update that does not commute does: several lanes of
-    one instruction that do unlike ones to a cell race, as several stores do. `narrow`: its scope is
-    the CTA.
+    `given`: what an update that does not commute does.
     """
     found = resolve(m, at, size, size, write=True)
     for place in found:
@@ -61,11 +60,54 @@ def places(
         note_writers(m, place, size)
         _refuse_tail(m, place)
         if m.races is not None:
-            clash = m.races.write(place, size, code)
-            counted = m.flags is not None and m.flags.watches(place)
-            if clash is not None and operands and not counted:
-                same_instruction(m, place, size, [operands], clash, updates=True, narrow=narrow)
+            if given is None:
+                m.races.write(place, size, code)
+            else:
+                _write_given(m, place, size, given)
     return found
+
+
+@dataclass(frozen=True)
+class Given:
+    """An update that commutes with itself only where its operands are the same.
+
+    Several lanes of one instruction that do unlike ones to a cell race, as several stores do.
+    """
+
+    op: str
+    scope: str
+    operands: tuple[Int, ...]
+
+    def codes(self, m: Machine) -> list[tuple[Bool, int]]:
+        """Numbers for what the lanes do, if that is one of few things, and which lanes do it.
+
+        Exchanges commute with those of this instruction only (DESIGN.md 5).
+        """
+        assert m.races is not None
+        group, known = m.group(), m.races.given
+        if m.tail or any(x.u is not None or x.p is not None for x in self.operands):
+            return [(group, 0)]
+        held = np.stack([np.broadcast_to(x.a, group.shape) for x in self.operands])
+        found = []
+        for these in np.unique(held[:, group], axis=1).T[: _FEW + 1]:
+            key = self.op if self.op in ("inc", "dec") else m.at, *these.tolist()
+            number = _GIVEN + known.setdefault(key, len(known))
+            lanes = group & (held == these[:, None]).all(axis=0)
+            found.append((lanes, 2 * number + (self.scope in _WIDE)))
+        if len(found) > _FEW or any(code >= MIXED for _, code in found):
+            return [(group, 0)]
+        return found
+
+
+def _write_given(m: Machine, place: Place, size: int, given: Given) -> None:
+    assert m.races is not None
+    counted = m.flags is not None and m.flags.watches(place)
+    for lanes, code in given.codes(m):
+        here = replace(place, mask=lanes if place.mask is None else lanes & place.mask)
+        clash = m.races.write(here, size, code)
+        if clash is not None and not counted:
+            narrow, values = given.scope == "cta", [given.operands]
+            same_instruction(m, here, size, values, clash, updates=True, narrow=narrow)
 
 
 def untracked(m: Machine, place: Place, size: int) -> None:

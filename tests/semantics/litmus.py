@@ -778,6 +778,24 @@ TURNS = [
     *(Litmus(f"{op} of one operand, whose scope is the CTA, by two CTAs",
              f"setp.eq.u32 p, i, 0;\n@p atom.relaxed.cta.global.{op} r, [O], 7; // A",
              ("race.global AA",), ctas=2) for op in ("exch.b32", "inc.u32", "dec.u32")),
+    *(Litmus(f"{op} of one operand by {ctas} CTAs",
+             f"setp.eq.u32 p, i, 0;\n@p atom.global.{op} r, [O], 7;", ctas=ctas)
+      for op in ("exch.b32", "inc.u32", "dec.u32") for ctas in (2, 200)),
+    *(Litmus(f"{op} of one operand by 200 CTAs, but for one of them",
+             f"setp.eq.u32 p, i, 0;\nsetp.eq.u32 q, c, 150; selp.u32 u, 8, 7, q;\n"
+             f"@p atom.global.{op} r, [O], u; // A", ("race.global AA",), ctas=200)
+      for op in ("exch.b32", "inc.u32", "dec.u32")),
+    Litmus("exchanges of two values in a warp",
+           "and.b32 u, l, 1;\natom.shared.exch.b32 r, [f], u; // A",
+           ("race.unordered AA",), threads=32),
+    Litmus("swaps of one kind by 200 CTAs",
+           "setp.eq.u32 p, i, 0;\n@p atom.global.cas.b32 r, [O], 0, 1;", ctas=200),
+    Litmus("exchanges of one value in two places, and of others elsewhere",
+           "setp.ne.u32 p, i, 0; @p ret;\n"
+           "setp.lt.u32 q, c, 140; selp.u32 u, 7, 8, q; mad.wide.u32 x, u, 4, O;\n"
+           "atom.global.exch.b32 r, [x], u; // A\n"
+           "setp.eq.u32 q, c, 190; @q atom.global.exch.b32 r, [O+28], 8; // B",
+           ("race.global AB",), ctas=200),
     Litmus("exchanges by each in its own word", "atom.shared.exch.b32 r, [s], i;"),
 ]  # fmt: skip
 

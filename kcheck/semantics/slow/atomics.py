@@ -164,17 +164,17 @@ def _concrete(t: Thread) -> bool:
     return t.cta.context.kinds[t.pc - 1].concrete
 
 
-def _watch(t: Thread, place: tuple, width: int, op: str, kind: str, operand: Unit) -> None:  # type: ignore[type-arg]
+def _watch(t: Thread, place: tuple, width: int, op: str, kind: str, *operands: Unit) -> None:  # type: ignore[type-arg]
     """Tell the monitor, and which operations it may be exchanged with."""
     context = t.cta.context
     context.progress += 1
     if context.monitor is None:
         return
-    named = context.kinds[t.pc - 1].operation
-    names = set()
-    if named:
-        names.add(f"{named}:{as_int(operand, 32)!r}" if op in ("inc", "dec") else named)
-        names.add(float_operation(op, kind, operand))
+    named, names = context.kinds[t.pc - 1], set[str]()
+    if named.operation and not named.given:
+        names |= {named.operation, float_operation(op, kind, operands[0])}
+    elif named.operation and all(isinstance(x, int) for x in operands):
+        names.add(f"{named.operation}:{operands}")
     memory, offset, home = place
     context.monitor.update(t, memory, offset, width, home, frozenset(names - {""}))
 
@@ -196,9 +196,9 @@ def _cas(decoder: Decoder, instr: Instr, slots: Slots) -> Step:
             return
         memory, offset, home = place
         old, wanted = memory.read(offset, width), compare(t)
-        _watch(t, place, width, "cas", kind, 0)
+        unit = new(t)
+        _watch(t, place, width, "cas", kind, wanted, unit)
         if _equal(old, wanted):
-            unit = new(t)
             memory.write(offset, width, unit)
             note_undef(t, instr, home, offset, unit)
         put(t, old if _concrete(t) else unstable)
