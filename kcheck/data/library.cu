@@ -42,6 +42,7 @@ UNARY(powm1f)
 UNARY(powhalff)
 UNARY(powmhalff)
 UNARY(pow3halff)
+// `_indexed`, appended: the same with the loop over the table as nvcc writes it in some loops
 // sincosf, appended as `sinf_sincos` and `cosf_sincos`: what leads to one of its results each
 extern "C" __global__ void k_sincosf(const float* __restrict__ a, float* __restrict__ o,
                                      float* __restrict__ p)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kcheck.ptx_frontend.forms import match
 from kcheck.ptx_frontend.kernel import Kernel
@@ -12,6 +12,7 @@ from kcheck.ptx_frontend.tree import (
     Flt,
     Imm,
     Instr,
+    Mem,
     Not,
     Operand,
     Reg,
@@ -21,25 +22,30 @@ from kcheck.ptx_frontend.tree import (
 
 # stands among the definitions of a register that may be read before it is written
 UNDEFINED = -1
+# what may be computed of an address
+_SUMS = frozenset({("add", "s64"), ("add", "u64")})
+_SPACES = frozenset({("cvta", "local", "u64"), ("cvta", "to", "local", "u64")})
 
 
 @dataclass(frozen=True)
 class Value:
-    """What an operand holds: a literal's `bits`, a `name`, or what one of `defs` left.
+    """What an operand holds: a literal's `bits`, a `name` and bytes, or what one of `defs` left.
 
-    Moves are seen through while one definition reaches. `at`: where the register `reg` was read.
+    Moves, and what is computed of the address of a local variable, are seen through while one
+    definition reaches. `at`: where the register `reg` was read.
     """
 
     bits: int | None = None
     name: str = ""
+    offset: int = 0
     defs: frozenset[int] = frozenset()
     reg: str = ""
     at: int = -1
 
     @property
-    def key(self) -> tuple[int | None, str, frozenset[int]]:
+    def key(self) -> tuple[int | None, str, int, frozenset[int]]:
         """Equal where the same definitions, literal or name are meant."""
-        return self.bits, self.name, self.defs
+        return self.bits, self.name, self.offset, self.defs
 
 
 def sources(instr: Instr) -> tuple[Operand, ...]:
@@ -67,6 +73,7 @@ class DataFlow:
         self._defs: dict[str, dict[int, list[int]]] = {}
         self._reads: dict[str, list[int]] = {}
         self._into: dict[tuple[int, str], frozenset[int]] = {}
+        self._without: dict[int, frozenset[int]] = {}
         for b, block in enumerate(kernel.blocks):
             for after in block.successors:
                 self.before[after].append(b)
@@ -118,6 +125,26 @@ class DataFlow:
                 return True
         return False
 
+    def dominates(self, a: int, b: int) -> bool:
+        """Every way to block b leads through block a."""
+        if a not in self._without:
+            seen, pending = {0, a}, [0] if a else []
+            while pending:
+                new = set(self.kernel.blocks[pending.pop()].successors) - seen
+                seen |= new
+                pending += new
+            self._without[a] = frozenset(seen - {a})
+        return b not in self._without[a] or a == b
+
+    def reaches(self, a: int, b: int) -> bool:
+        """Some way leads from block a to block b."""
+        seen, pending = {a}, [a]
+        while pending:
+            new = set(self.kernel.blocks[pending.pop()].successors) - seen
+            seen |= new
+            pending += new
+        return b in seen
+
     def readers(self, at: int) -> list[int]:
         """The instructions that may see what an instruction wrote."""
         return [
@@ -157,7 +184,7 @@ class DataFlow:
         if isinstance(operand, (Imm, Flt)):
             return literal(operand)
         if isinstance(operand, Sym):
-            return Value(name=f"{operand.name}+{operand.offset}")
+            return Value(name=operand.name, offset=operand.offset)
         if isinstance(operand, Not):
             operand = operand.reg
         if not isinstance(operand, Reg):
@@ -167,12 +194,43 @@ class DataFlow:
         defs = self.reaching(at, operand.name)
         if len(defs) == 1:
             (only,) = defs
-            source = self.moved(only)
-            if source is not None:
-                through = self.value(only, source)
-                if through is not None and not through.name:
-                    return through
+            through = self.passed(only)
+            if through is not None:
+                return through
         return Value(defs=defs, reg=operand.name, at=at)
+
+    def address(self, at: int, operand: Mem) -> Value | None:
+        """The address as a value: of a register that is no known address the register."""
+        value = self.value(at, operand.base)
+        if value is not None and value.name:
+            return replace(value, offset=value.offset + operand.offset)
+        return value
+
+    def is_local(self, value: Value | None) -> bool:
+        """An address in local memory."""
+        variable = self.kernel.variables.get(value.name) if value else None
+        return variable is not None and variable.space == "local"
+
+    def passed(self, at: int) -> Value | None:
+        """What an instruction hands on: moves, and the address of a local variable with more."""
+        if self.moved(at) is not None:
+            instr = self.kernel.code[at]
+            value = self.value(at, instr.operands[1])
+            # special registers change
+            known = value is not None and (not value.name or value.name in self.kernel.variables)
+            return value if known else None
+        if at == UNDEFINED or self.kernel.code[at].guard is not None:
+            return None
+        instr = self.kernel.code[at]
+        more = 0
+        if instr.opcode in _SUMS and isinstance(instr.operands[2], Imm):
+            more = instr.operands[2].value
+        elif instr.opcode not in _SPACES:
+            return None
+        value = self.value(at, instr.operands[1])
+        if value is None or not self.is_local(value):
+            return None
+        return replace(value, offset=value.offset + more)
 
     def moved(self, at: int) -> Operand | None:
         """What an instruction moves as it is, if it does no more than that."""
@@ -182,7 +240,7 @@ class DataFlow:
         if instr.opcode[0] != "mov" or instr.guard is not None or len(instr.operands) != 2:
             return None
         source = instr.operands[1]
-        return source if isinstance(source, (Reg, Imm, Flt)) else None
+        return source if isinstance(source, (Reg, Imm, Flt, Sym)) else None
 
 
 def literal(operand: Imm | Flt) -> Value:

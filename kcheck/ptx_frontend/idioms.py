@@ -13,9 +13,10 @@ from itertools import product
 
 from kcheck.ptx_frontend.blocks import basic_blocks
 from kcheck.ptx_frontend.dataflow import DataFlow, targets
+from kcheck.ptx_frontend.embedding import Bound, Embedding
 from kcheck.ptx_frontend.kernel import Idiom, Kernel
 from kcheck.ptx_frontend.library import PAIRS, Pattern, operands, pattern, plain, same, signatures
-from kcheck.ptx_frontend.matching import Bound, Embedding, Matcher
+from kcheck.ptx_frontend.matching import Matcher
 from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Operand, Reg, Target
 
 LIBRARY, NOTHING = "<library>", "<nothing>"
@@ -85,10 +86,19 @@ def _pairs(flow: DataFlow, names: Sequence[str]) -> Iterator[tuple[_Found, _Foun
 
 def _with_their_memory(flow: DataFlow, found: list[_Found]) -> list[_Found]:
     """Functions with scratch memory only where nothing else in the kernel uses such memory."""
-    scratch = {at for at, i in enumerate(flow.kernel.code) if "local" in i.opcode}
-    if scratch <= {at for f in found for at in f.embedding.taken}:
-        return found
-    return [f for f in found if not f.pattern.pointers]
+    taken = {at for f in found for at in f.embedding.taken}
+    for at, instr in enumerate(flow.kernel.code):
+        used = instr.opcode[0] != "cvta" or _is_used(flow, at)
+        if "local" in instr.opcode and at not in taken and used:
+            return [f for f in found if not f.pattern.scratch]
+    return found
+
+
+def _is_used(flow: DataFlow, at: int) -> bool:
+    """More is done with an address of scratch memory than to compute another."""
+    if flow.kernel.code[at].opcode[:3] == ("cvta", "to", "local"):
+        return False  # what is done then says so
+    return any(flow.passed(r) is None or _is_used(flow, r) for r in flow.readers(at))
 
 
 class _Search:
@@ -107,7 +117,7 @@ class _Search:
 
     def embeddings(self) -> Iterator[Embedding]:
         """Unchecked ones, in the order of their last instruction."""
-        if self.pattern.pointers and not self._same_tables():
+        if self.pattern.scratch and not self._same_tables():
             return
         last = plain(self.pattern.kernel.code[max(self.pattern.roots)].opcode)
         for at, instr in enumerate(self.code):
@@ -124,7 +134,7 @@ class _Search:
     def checked(self, e: Embedding, beside: Embedding | None = None) -> _Found | None:
         """It may be replaced; `beside`: together with another function in the same blocks."""
         pattern = self.pattern
-        count = len(pattern.inputs) + bool(pattern.pointers)
+        count = len(pattern.inputs) + pattern.scratch
         if len(e.arguments) != count or not self._in_order(e):
             return None
         roots = frozenset(e.instrs[r] for r in pattern.roots)
@@ -140,8 +150,9 @@ class _Search:
             slots = [first] if self._is_product(first, second) else []
         elif len(roots) == 1:
             slots = list(roots)
-        else:
-            slots = self._slots(e, roots, inner)
+        else:  # in place of the first branch; the jump follows, in an inner block
+            head = self.flow.kernel.blocks[e.blocks[0]]
+            slots = [head.end - 1] if self.flow.block_of[head.end] in inner else []
         arguments = [e.arguments[n] for n in range(len(pattern.inputs))]
         for slot in slots:
             if all(self._holds(e, bound, slot) for bound in arguments):
@@ -151,7 +162,7 @@ class _Search:
     def _in_order(self, e: Embedding) -> bool:
         """What is read in a block after it is written there, is here too."""
         mine, flow = self.pattern.flow, self.flow
-        blocks = set(e.blocks.values())
+        blocks = e.early.union(e.blocks.values())
         for a, b in e.instrs.items():
             pairs = zip(operands(mine.kernel.code[a]), operands(self.code[b]), strict=True)
             for _, y in pairs:
@@ -168,9 +179,9 @@ class _Search:
 
     def _loops(self, e: Embedding, a: int, d: int) -> bool:
         """In the pattern too, this definition comes behind the reader: from the turn before."""
-        (mine,) = (x for x, y in e.instrs.items() if y == d)
         flow = self.pattern.flow
-        return flow.block_of[mine] == flow.block_of[a] and mine >= a
+        turns = [x for x, y in e.instrs.items() if y == d]
+        return any(flow.block_of[mine] == flow.block_of[a] and mine >= a for mine in turns)
 
     def _closed(
         self,
@@ -191,7 +202,8 @@ class _Search:
             if not set(flow.before[b]) <= region:
                 return False
             for at in range(blocks[b].start, blocks[b].end):
-                if at not in taken and flow.moved(at) is None:
+                silent = flow.moved(at) is not None or flow.passed(at) is not None
+                if at not in taken and not silent:
                     return False
                 if at in ends:
                     continue
@@ -202,7 +214,7 @@ class _Search:
             return True
         names = {name for at in roots for name in targets(self.code[at])}
         outside = {r for at in roots for r in flow.readers(at)} - e.taken
-        return len(names) == 1 and all(flow.reaching(r, *names) == roots for r in outside)
+        return len(names) == 1 and all(roots <= flow.reaching(r, *names) for r in outside)
 
     def _goes(self, at: int, taken: set[int], ends: frozenset[int]) -> bool:
         """The instruction is a result, or nothing but the function's own needs it."""
@@ -210,21 +222,6 @@ class _Search:
             return at in ends
         behind = (r for r in self.flow.readers(at) if r != at)
         return all(self._goes(r, taken, ends) for r in behind)
-
-    def _slots(self, e: Embedding, roots: frozenset[int], inner: frozenset[int]) -> list[int]:
-        """Places in the first block, the last ones first, behind all that reads the register."""
-        head = e.blocks[0]
-        bounds = self.flow.kernel.blocks[head]
-        here = [at for at in e.taken if bounds.start <= at < bounds.end - 1]
-        gone = e.taken | set(self.flow.inside(inner))
-        (register,) = targets(self.code[max(roots)])
-        reads = set(self.flow.reads(register)) - gone
-        last = max((at for at in reads if bounds.start <= at < bounds.end), default=-1)
-        return [
-            at
-            for at in sorted(here, reverse=True)
-            if at > last and set(self.flow.readers(at)) <= gone
-        ]
 
     def _holds(self, e: Embedding, bound: Bound, slot: int) -> bool:
         """All instructions that read an argument, and the slot, see one and the same value."""
@@ -235,7 +232,8 @@ class _Search:
             return False
         blocks = set(e.blocks.values())
         reads = [*bound.reads, slot]
-        if any(flow.block_of[r] not in blocks for r in reads):
+        # in an earlier block, which dominates these, a single definition is the same one
+        if len(value.defs) > 1 and any(flow.block_of[r] not in blocks for r in reads):
             return False
         for b in blocks:
             here = [r for r in reads if flow.block_of[r] == b]
@@ -300,13 +298,15 @@ def _replacements(flow: DataFlow, f: _Found) -> Iterator[tuple[int, Instr]]:
     result = code[max(f.roots)].operands[0] if not f.pattern.product else code[f.slot].operands[0]
     arguments = [_operand(e.arguments[n]) for n in range(len(f.pattern.inputs))]
     opcode = (LIBRARY, f.pattern.function)
-    yield f.slot, replace(code[f.slot], opcode=opcode, operands=(result, *arguments))
+    new = replace(code[f.slot], opcode=opcode, operands=(result, *arguments), guard=None)
+    yield f.slot, new
     if f.pattern.product:
         for at in f.roots - {f.slot}:
             one = (code[at].operands[0], Imm(_ONE))
             yield at, replace(code[at], opcode=("mov", "b32"), operands=one)
     if f.inner:
-        jump = flow.kernel.blocks[e.blocks[0]].end - 1
+        branch = flow.kernel.blocks[e.blocks[0]].end - 1
+        jump = branch + (f.slot == branch)
         behind = Target(flow.kernel.blocks[e.blocks[f.pattern.exit]].start)
         yield jump, replace(code[jump], opcode=("bra",), operands=(behind,), guard=None)
 

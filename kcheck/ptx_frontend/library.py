@@ -21,7 +21,10 @@ SNIPPETS = Path(__file__).parent.parent / "data" / "library.ptx"
 # The product of two factors: the multiplication may be fused with what follows, or occur twice.
 PRODUCTS = frozenset({"expf", "exp10f"})
 # two functions of one argument whose branches are the same
-PAIRS = (("sinf_sincos", "cosf_sincos"),)
+PAIRS = (
+    ("sinf_sincos", "cosf_sincos"),
+    ("sinf_sincos_indexed", "cosf_sincos_indexed"),
+)
 # opcodes that few kernels hold
 RARE = ("add.rz.f32", "copysign.f32", "fma.rm.f32", "cvt.rni.f32.f32")
 _LITERAL = re.compile(r"\b0f([0-9A-F]{8})\b")
@@ -40,8 +43,8 @@ class Pattern:
     """A function's instructions, by their places in the code of its own kernel.
 
     `roots`: the results, definitions of one register; of a product the last instruction of each
-    factor. `inputs`: the loads of the arguments, in order. `pointers`: definitions of addresses
-    of scratch memory. `inner`: the blocks between the first one and `exit`.
+    factor. `inputs`: the loads of the arguments, in order. `scratch`: it uses local memory.
+    `inner`: the blocks between the first one and `exit`.
     """
 
     name: str
@@ -49,7 +52,7 @@ class Pattern:
     flow: DataFlow
     roots: tuple[int, ...]
     inputs: tuple[int, ...]
-    pointers: frozenset[int]
+    scratch: bool
     inner: tuple[int, ...]
     exit: int
 
@@ -106,8 +109,8 @@ def _pattern(kernel: Kernel) -> Pattern:
     if kernel.name in PRODUCTS:
         factors = (flow.value(roots[0], o) for o in sources(code[roots[0]]))
         roots = tuple(at for v in factors if v for at in v.defs)
-    pointers = frozenset(at for at, i in enumerate(code) if Reg("%SPL") in sources(i))
-    return Pattern(kernel.name, kernel, flow, roots, inputs, pointers, inner, exit_)
+    scratch = any(v.space == "local" for v in kernel.variables.values())
+    return Pattern(kernel.name, kernel, flow, roots, inputs, scratch, inner, exit_)
 
 
 def _parameter(flow: DataFlow, at: int) -> str:

@@ -3,42 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import replace
 from itertools import permutations
 
-from kcheck.ptx_frontend.dataflow import UNDEFINED, DataFlow, Value, targets
+from kcheck.ptx_frontend.dataflow import UNDEFINED, DataFlow, Value, sources, targets
+from kcheck.ptx_frontend.embedding import Bound, Embedding
 from kcheck.ptx_frontend.library import Pattern, operands, plain, same
 from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Mem, Reg, Sym, Target
 
 # the first two operands of these may be swapped
 _COMMUTATIVE = frozenset({"add", "mul", "fma", "mad", "min", "max", "and", "or", "xor"})
+_STORES = frozenset({"st"})
 # alternatives that one match may try in all
 _PATIENCE = 4000
 
 Goal = tuple[Value, Value]
-
-
-@dataclass
-class Bound:
-    """An argument: what it holds, and the instructions (of the kernel) that read it."""
-
-    value: Value
-    reads: list[int] = field(default_factory=list[int])
-
-
-@dataclass
-class Embedding:
-    """Instructions of the pattern -> instructions of the kernel, blocks, and arguments."""
-
-    instrs: dict[int, int] = field(default_factory=dict[int, int])
-    taken: set[int] = field(default_factory=set[int])
-    blocks: dict[int, int] = field(default_factory=dict[int, int])
-    arguments: dict[int, Bound] = field(default_factory=dict[int, Bound])
-
-    def copy(self) -> Embedding:
-        """One that can be dropped."""
-        bound = {n: Bound(b.value, list(b.reads)) for n, b in self.arguments.items()}
-        return Embedding(dict(self.instrs), set(self.taken), dict(self.blocks), bound)
+# alternatives, each a list of goals
+Ways = tuple[list[Goal], ...]
 
 
 class Matcher:
@@ -110,7 +91,8 @@ class Matcher:
             return False
         if a.guard and b.guard and a.guard.negated != b.guard.negated:
             return False
-        return _shape(a) == _shape(b) and _shape(b).count("?") == 0
+        shape = _shape(self.flow, other)
+        return shape == _shape(self.pattern.flow, mine) and "?" not in shape
 
     def _pair(self, found: Embedding, mine: int, other: int) -> bool:
         """Bind two instructions, and their blocks."""
@@ -118,11 +100,33 @@ class Matcher:
             return found.instrs.get(mine) == other
         if UNDEFINED in (mine, other) or not self._alike(mine, other):
             return False
-        if not self._blocks(found, self.pattern.flow.block_of[mine], self.flow.block_of[other]):
+        if not self._place(found, mine, other):
             return False
         found.instrs[mine] = other
         found.taken.add(other)
         return True
+
+    def _place(self, found: Embedding, mine: int, other: int) -> bool:
+        """Bind the blocks of two instructions; before the branches any block will do for now."""
+        block, there = self.pattern.flow.block_of[mine], self.flow.block_of[other]
+        movable = _is_pure(self.code[other]) and mine not in self.pattern.roots
+        if block == 0 and self.pattern.inner and movable:
+            found.early.add(there)
+            return True
+        if found.blocks.get(block, there) != there and self._may_be_hoisted(mine, other):
+            found.hoisted.add(there)
+            return True
+        return self._blocks(found, block, there)
+
+    def _may_be_hoisted(self, mine: int, other: int) -> bool:
+        """They set a constant that nothing can have overwritten where the pattern sets it."""
+        flow = self.pattern.flow
+        held = [flow.passed(mine), self.flow.passed(other)]
+        if any(value is None or value.defs for value in held):
+            return False
+        (register,) = targets(self.mine[mine])
+        blocks = {flow.block_of[at] for at in flow.definitions(register) if at != mine}
+        return not any(flow.reaches(block, flow.block_of[mine]) for block in blocks)
 
     @staticmethod
     def _blocks(found: Embedding, mine: int, other: int) -> bool:
@@ -130,11 +134,10 @@ class Matcher:
             return False
         return found.blocks.setdefault(mine, other) == other
 
-    def _goals(self, mine: int, other: int, found: Embedding) -> Iterator[tuple[list[Goal], ...]]:
-        """The operands that must agree: alternatives, each a list of pairs."""
+    def _goals(self, mine: int, other: int, found: Embedding) -> Iterator[Ways]:
+        """The operands that must agree."""
         a, b = self.mine[mine], self.code[other]
-        x = [self.pattern.flow.value(mine, o) for o in operands(a)]
-        y = [self.flow.value(other, o) for o in operands(b)]
+        x, y = _values(self.pattern.flow, mine), _values(self.flow, other)
         if a.guard is not None and b.guard is not None:
             x.append(self.pattern.flow.value(mine, a.guard.reg))
             y.append(self.flow.value(other, b.guard.reg))
@@ -148,7 +151,7 @@ class Matcher:
 
     # all pairs
 
-    def _solve(self, found: Embedding, goals: list[tuple[list[Goal], ...]]) -> Embedding | None:
+    def _solve(self, found: Embedding, goals: list[Ways]) -> Embedding | None:
         """Agree on all goals; an embedding is given up at the first goal that fails."""
         while goals:
             possible = [way for way in goals.pop() if all(self._plausible(found, g) for g in way)]
@@ -170,23 +173,34 @@ class Matcher:
             return None
         return found
 
-    def _argument(self, mine: Value) -> int | None:
-        """The number of the argument that a value is; pointers to scratch memory follow them."""
+    def _argument(self, goal: Goal) -> tuple[int, Value] | None:
+        """Which argument the first value is, and what it holds here.
+
+        Scratch memory follows the others: the place in local memory where it begins.
+        """
+        mine, other = goal
+        if self.pattern.flow.is_local(mine):
+            begin = replace(other, offset=other.offset - mine.offset)
+            return len(self.pattern.inputs), begin
         if len(mine.defs) == 1:
             (only,) = mine.defs
             if only in self.pattern.inputs:
-                return self.pattern.inputs.index(only)
-            if only in self.pattern.pointers:
-                return len(self.pattern.inputs)
+                return self.pattern.inputs.index(only), other
         return None
 
     def _plausible(self, found: Embedding, goal: Goal) -> bool:
         """A cheap look at what `_agree` will see."""
+        through = self._handed_on(goal)
+        if through is not None:
+            return self._plausible(found, through[0])
         mine, other = goal
-        number = self._argument(mine)
-        if number is not None:
+        argument = self._argument(goal)
+        if argument is not None:
+            number, value = argument
             bound = found.arguments.get(number)
-            return bound is None or same(bound.value, other)
+            if number == len(self.pattern.inputs) and not self.flow.is_local(value):
+                return False
+            return bound is None or same(bound.value, value)
         if not mine.defs or not other.defs:
             return same(mine, other)
         if len(mine.defs) != len(other.defs):
@@ -198,14 +212,19 @@ class Matcher:
             return found.instrs.get(a) == b
         return UNDEFINED not in (a, b) and self._alike(a, b)
 
-    def _agree(self, found: Embedding, goal: Goal, goals: list[tuple[list[Goal], ...]]) -> bool:
+    def _agree(self, found: Embedding, goal: Goal, goals: list[Ways]) -> bool:
         """Bind a pair of values; what follows from it is added to the goals."""
         if not self._plausible(found, goal):
             return False
+        through = self._handed_on(goal)
+        if through is not None:
+            behind, (a, b) = through
+            return self._place(found, a, b) and self._agree(found, behind, goals)
         mine, other = goal
-        number = self._argument(mine)
-        if number is not None:
-            found.arguments.setdefault(number, Bound(other)).reads.append(other.at)
+        argument = self._argument(goal)
+        if argument is not None:
+            number, value = argument
+            found.arguments.setdefault(number, Bound(value)).reads.append(value.at)
             return True
         if not mine.defs:
             return True
@@ -219,7 +238,7 @@ class Matcher:
         goals += self._goals(a, b, found)
         return True
 
-    def _joined(self, mine: Value, other: Value, goals: list[tuple[list[Goal], ...]]) -> bool:
+    def _joined(self, mine: Value, other: Value, goals: list[Ways]) -> bool:
         """Values that two or more definitions leave: every way to pair these is tried."""
         if len(mine.defs) > 3:
             return False
@@ -231,14 +250,23 @@ class Matcher:
         goals.append(tuple(ways))
         return True
 
+    def _handed_on(self, goal: Goal) -> tuple[Goal, tuple[int, int]] | None:
+        """What two of several definitions hand on, if one of them only does that; and these."""
+        mine, other = goal
+        if len(mine.defs) != 1 or len(other.defs) != 1:
+            return None
+        (a,), (b,) = mine.defs, other.defs
+        x, y = self.pattern.flow.passed(a), self.flow.passed(b)
+        return ((x or mine, y or other), (a, b)) if x or y else None
+
     # branches
 
     def _region(self, found: Embedding) -> Embedding | None:
         """Blocks that correspond from the first one on, with all that the inner ones hold."""
-        if 0 not in found.blocks:
+        if not self._head(found):
             return None
         pending, seen = [0], {0}
-        goals: list[tuple[list[Goal], ...]] = []
+        goals: list[Ways] = []
         while pending:
             block = pending.pop()
             end = self._ends(found, block)
@@ -263,7 +291,35 @@ class Matcher:
                     seen.add(x)
                     pending.append(x)
         solved = self._solve(found, goals)
-        return None if solved is None else self._effects(solved)
+        if solved is not None:
+            solved = self._effects(solved)
+        return solved if solved is not None and self._dominated(solved) else None
+
+    def _dominated(self, found: Embedding) -> bool:
+        """What stands early is on every way to the branches, and these on every way behind them.
+
+        So the first branch sees what the last turn through the earlier block left.
+        """
+        head, end = found.blocks[0], found.blocks[self.pattern.exit]
+        early = found.early - {head}
+        if found.hoisted - {head}:
+            return False
+        if early and not self.flow.dominates(head, end):
+            return False
+        return all(self.flow.dominates(b, head) for b in early)
+
+    def _head(self, found: Embedding) -> bool:
+        """Bind the block that ends in the first branch: the one before the inner blocks."""
+        pending = list(found.blocks)
+        while pending:
+            block = pending.pop()
+            mine, other = self.pattern.flow.before[block], self.flow.before[found.blocks[block]]
+            if block in self.pattern.inner and len(mine) == len(other) == 1:
+                new = mine[0] not in found.blocks
+                if not self._blocks(found, mine[0], other[0]):
+                    return False
+                pending += [mine[0]] if new else []
+        return 0 in found.blocks
 
     def _ends(self, found: Embedding, block: int) -> tuple[int, int] | None:
         """The last instructions of a block here and there."""
@@ -277,37 +333,68 @@ class Matcher:
         return instr.opcode[0] in ("bra", "brx", "ret", "exit", "trap")
 
     def _effects(self, found: Embedding) -> Embedding | None:
-        """Instructions of inner blocks that no result needs, in order: stores to scratch memory."""
+        """Instructions of inner blocks that no result needs: stores, in order, and what these need;
+        then what else there is. Accesses to memory stand in the same order.
+        """
         for block in self.pattern.inner:
-            mine = self._left(self.pattern.flow, block, set(found.instrs))
-            other = self._left(self.flow, found.blocks[block], found.taken)
-            if len(mine) != len(other):
+            there = found.blocks[block]
+            for only in (_STORES, None):
+                mine = self._left(self.pattern.flow, block, set(found.instrs), only)
+                other = self._left(self.flow, there, found.taken, only)
+                if len(mine) != len(other):
+                    return None
+                for a, b in zip(mine, other, strict=True):
+                    if not self._pair(found, a, b):
+                        return None
+                    solved = self._solve(found, list(self._goals(a, b, found)))
+                    if solved is None:
+                        return None
+                    found = solved
+            bounds = self.pattern.kernel.blocks[block]
+            accesses = [at for at in range(bounds.start, bounds.end) if _accesses(self.mine[at])]
+            order = [found.instrs[at] for at in accesses]
+            if order != sorted(order):
                 return None
-            for a, b in zip(mine, other, strict=True):
-                if not self._pair(found, a, b):
-                    return None
-                solved = self._solve(found, list(self._goals(a, b, found)))
-                if solved is None:
-                    return None
-                found = solved
         return found
 
     @staticmethod
-    def _left(flow: DataFlow, block: int, taken: Iterable[int]) -> list[int]:
+    def _left(
+        flow: DataFlow, block: int, taken: Iterable[int], only: frozenset[str] | None
+    ) -> list[int]:
         bounds = flow.kernel.blocks[block]
         return [
             at
             for at in range(bounds.start, bounds.end)
-            if at not in taken and flow.moved(at) is None
+            if at not in taken
+            and flow.moved(at) is None
+            and flow.passed(at) is None
+            and (only is None or flow.kernel.code[at].opcode[0] in only)
         ]
 
 
-def _shape(instr: Instr) -> list[str]:
+def _accesses(instr: Instr) -> bool:
+    """It reads or writes memory."""
+    return instr.opcode[0] in ("ld", "st")
+
+
+def _is_pure(instr: Instr) -> bool:
+    return instr.guard is None and not _accesses(instr) and instr.opcode[0] != "bra"
+
+
+def _values(flow: DataFlow, at: int) -> list[Value | None]:
+    """What the operands hold that an instruction reads; of an address its base."""
+    read = sources(flow.kernel.code[at])
+    held = [o for o in read if isinstance(o, (Mem, Reg, Sym, Imm, Flt))]
+    return [flow.address(at, o) if isinstance(o, Mem) else flow.value(at, o) for o in held]
+
+
+def _shape(flow: DataFlow, at: int) -> list[str]:
     """What kind of operand stands where; registers and literals are compared by what they hold."""
     kinds = []
-    for operand in instr.operands:
+    for operand in flow.kernel.code[at].operands:
         if isinstance(operand, Mem) and not operand.coords:
-            kinds.append(f"[{operand.offset}]")
+            known = flow.address(at, operand)
+            kinds.append("[]" if known and known.name else f"[{operand.offset}]")
         elif isinstance(operand, (Reg, Sym, Imm, Flt)):
             kinds.append("value")
         else:

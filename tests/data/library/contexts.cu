@@ -47,3 +47,24 @@ extern "C" __global__ void log_sum_exp(const float* __restrict__ a, float* __res
   for (int j = 0; j < n; j++) s += expf(a[j]);
   o[0] = logf(s);
 }
+// two functions of one angle: what leads to the second stands before the first
+BINARY(rotated_apart, ([&] { float c = cosf(y), s = sinf(y); return x * c - s; })())
+BINARY(sine_in_a_branch, ([&] { float r = cosf(x); if (threadIdx.x < 16) r += sinf(x) * y; return r; })())
+BINARY(either_function, threadIdx.x < 16 ? sinf(x) * y : cosf(x))
+extern "C" __global__ void rotated_in_a_loop(const float* __restrict__ a, float* __restrict__ o) {
+  float r = 0;
+  for (int k = 0; k < blockDim.x / 8; k++) {
+    float f = a[threadIdx.x] * (k + 1), c = cosf(f), s = sinf(f);
+    r = r * c - s;
+  }
+  o[threadIdx.x] = r;
+}
+extern "C" __global__ void turns(const float* __restrict__ a, float* __restrict__ o) {
+  float r = 0;
+  for (int k = 0; k < 4; k++) {
+    float s, c;
+    sincosf(a[threadIdx.x] * (k + 1), &s, &c);
+    r += s * c;
+  }
+  o[threadIdx.x] = r;
+}
