@@ -10,7 +10,7 @@ import numpy as np
 
 from kcheck.canon.constants import CASED, FINITE, NAN, NAN_DIV, SYMBOLIC, UNDEF, UNKNOWN
 from kcheck.canon.domain import Bool, Domain
-from kcheck.canon.real import Ids
+from kcheck.canon.lanes import Ids
 from kcheck.launch import DTYPE_BYTES, Tensor
 from kcheck.semantics.execution import Execution
 

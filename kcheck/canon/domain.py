@@ -1,7 +1,7 @@
 """What stands for a real number: the protocol that every value engine follows.
 
 A domain handles finite reals only; exact constants, infinities and NaN live one layer above
-(`canon.real`). A value is a vector of reals, one per lane; its `shape` is the lanes' shape, and
+(`canon.lanes`). A value is a vector of reals, one per lane; its `shape` is the lanes' shape, and
 it is immutable. Shapes broadcast as in NumPy: a value of shape (1,) stands for all lanes.
 """
 

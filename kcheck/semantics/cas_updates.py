@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kcheck.canon.real import Real
+from kcheck.canon.lanes import Real
 from kcheck.ptx_frontend.tree import Flt, Instr, Operand, Reg, type_bytes
 from kcheck.semantics.cas_words import Change, Unclear
 from kcheck.semantics.extremes import extreme

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kcheck.canon.constants import CASED, FINITE, NAN, NINF, PINF, SYMBOLIC, ZERO, Constants
-from kcheck.canon.real import Ids
+from kcheck.canon.lanes import Ids
 from kcheck.semantics.values import UNSIGNED, Array, Unsupported
 
 # format -> (exponent bits, fraction bits)

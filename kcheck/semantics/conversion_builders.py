@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kcheck.canon.constants import FINITE, NAN, NINF, PINF, SYMBOLIC, UNDEF, ZERO
-from kcheck.canon.real import Real
+from kcheck.canon.lanes import Real
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics import integers
 from kcheck.semantics.decode import Builder, Decoder, put

@@ -10,7 +10,8 @@ import numpy as np
 
 from kcheck.canon.constants import CASED, ONE, SYMBOLIC, UNDEF, ZERO
 from kcheck.canon.domain import Domain
-from kcheck.canon.real import SYM, Real, Reals
+from kcheck.canon.lanes import SYM, Real
+from kcheck.canon.real import Reals
 from kcheck.semantics.codec import Codec
 from kcheck.semantics.merging import Merging
 from kcheck.semantics.units import real_width, undefined

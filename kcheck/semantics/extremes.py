@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kcheck.canon.constants import CASED, NINF, PINF, UNDEF, ZERO
-from kcheck.canon.real import Real, Reals
+from kcheck.canon.lanes import Real
+from kcheck.canon.real import Reals
 from kcheck.ptx_frontend.forms import match
 from kcheck.semantics.access import Address, Place, address
 from kcheck.semantics.predicates import negate

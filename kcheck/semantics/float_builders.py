@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kcheck.canon.constants import CASED, FINITE, NAN, NAN_DIV, NINF, PINF, UNDEF, UNKNOWN
-from kcheck.canon.real import CONST, SYM, Real
+from kcheck.canon.lanes import CONST, SYM, Real
 from kcheck.ptx_frontend.tree import Instr, Operand, Pair
 from kcheck.semantics import integers
 from kcheck.semantics.decode import Builder, Decoder, put

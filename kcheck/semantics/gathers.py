@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kcheck.canon.constants import GATHER
-from kcheck.canon.real import Real
+from kcheck.canon.lanes import Real
 from kcheck.launch import DTYPE_BYTES
 from kcheck.semantics.symbolic_integers import congruent
 from kcheck.semantics.values import Array, Mixed, Packed, Symbolic, Unsupported, either

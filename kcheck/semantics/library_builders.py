@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kcheck.canon.constants import LN2, LOG2_10, LOG2E, LOG10_2
-from kcheck.canon.real import Real
+from kcheck.canon.lanes import Real
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.float_builders import FUNCTIONS

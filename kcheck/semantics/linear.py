@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from kcheck.canon.real import Real, Reals
+from kcheck.canon.lanes import Real
+from kcheck.canon.real import Reals
 from kcheck.semantics.values import EXACT
 from kcheck.semantics.words import Source, Terms, magnitude, sign, truncated
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kcheck.canon.constants import NAN, NINF, PINF, UNDEF
-from kcheck.canon.real import SYM, Real
+from kcheck.canon.lanes import SYM, Real
 from kcheck.semantics.planes import Planes
 from kcheck.semantics.units import (
     BITS,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kcheck.canon.real import Real
+from kcheck.canon.lanes import Real
 from kcheck.launch import DTYPE_BYTES, Scalar, Tensor
 from kcheck.ptx_frontend.tree import Flt, Instr, Mem, Operand, Sink, Sym, Vec
 from kcheck.semantics import integers

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from kcheck.canon.domain import Domain
-from kcheck.canon.real import Real, Reals
+from kcheck.canon.lanes import Real
+from kcheck.canon.real import Reals
 from kcheck.semantics.values import (
     Array,
     Bool,

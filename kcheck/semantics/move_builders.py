@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kcheck.canon.real import Real
+from kcheck.canon.lanes import Real
 from kcheck.ptx_frontend.tree import Flt, Instr, Operand, Sym, Vec, type_bytes
 from kcheck.semantics import integers
 from kcheck.semantics.access import to_generic

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck.canon.constants import SYMBOLIC
-from kcheck.canon.real import CONST, SYM, Real, Reals
+from kcheck.canon.lanes import CONST, SYM, Real
+from kcheck.canon.real import Reals
 from kcheck.semantics.codec import Codec
 from kcheck.semantics.units import BITS, EMPTY, REAL, REST, TORN, UNDEFINED, Cells, code
 from kcheck.semantics.values import Array, Int

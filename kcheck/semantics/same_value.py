@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kcheck.canon.real import Real
+from kcheck.canon.lanes import Real
 from kcheck.semantics.values import Array, Bool, Int, Packed, Rows, Unsupported
 
 if TYPE_CHECKING:

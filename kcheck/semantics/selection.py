@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kcheck.canon.constants import UNDEF
-from kcheck.canon.real import Real
+from kcheck.canon.lanes import Real
 from kcheck.semantics.integers import SIGNED
 from kcheck.semantics.pointers import keep_bits
 from kcheck.semantics.predicates import select_predicate

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kcheck.canon.constants import ONE, ZERO
-from kcheck.canon.real import Real
+from kcheck.canon.lanes import Real
 from kcheck.ptx_frontend.forms import match
 from kcheck.semantics.access import Address, address
 from kcheck.semantics.predicates import negate

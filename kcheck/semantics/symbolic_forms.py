@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kcheck.canon.constants import BITS
-from kcheck.canon.real import Real
+from kcheck.canon.lanes import Real
 from kcheck.semantics.linear import scaled, summed
 from kcheck.semantics.symbolic_integers import (
     all_symbolic,

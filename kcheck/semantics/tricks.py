@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kcheck.canon.real import Real
+from kcheck.canon.lanes import Real
 from kcheck.semantics.values import FMT_BYTES, Int, Mixed, Packed
 
 if TYPE_CHECKING:

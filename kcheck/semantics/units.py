@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck.canon.constants import UNDEF
-from kcheck.canon.real import SYM, Real, Reals
+from kcheck.canon.lanes import SYM, Real
+from kcheck.canon.real import Reals
 from kcheck.semantics.values import (
     FMT_BYTES,
     UNSIGNED,

@@ -10,7 +10,7 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from kcheck.canon.real import Real
+from kcheck.canon.lanes import Real
 from kcheck.semantics.words import Source, Word, whole
 
 Array = NDArray[Any]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kcheck.canon.constants import CASED, FINITE, SYMBOLIC, UNDEF
-from kcheck.canon.real import Real
+from kcheck.canon.lanes import Real
 from kcheck.ptx_frontend.tree import Instr, Pair, Vec
 from kcheck.semantics import fragments
 from kcheck.semantics.access import address, resolve

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kcheck.canon.real import Real, Reals
+from kcheck.canon.lanes import Real
+from kcheck.canon.real import Reals
 
 # integers with factors
 Terms = tuple[tuple[Real[Any], int], ...]

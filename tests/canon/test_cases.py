@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kcheck.canon.constants import CASED, FINITE, MASKED, NAN, NINF, PINF, SYMBOLIC, UNKNOWN
-from kcheck.canon.real import Real, Reals
+from kcheck.canon.lanes import Real
+from kcheck.canon.real import Reals
 from tests.canon.term.expressions import COMPARE
 
 Floats = NDArray[np.float64]

@@ -12,7 +12,7 @@ import pytest
 
 from kcheck.canon.ieee.approximate import BOUNDS, Choice, approximate
 from kcheck.canon.ieee.engine import Ieee
-from kcheck.canon.real import Real
+from kcheck.canon.lanes import Real
 from kcheck.ptx_frontend.forms import FORMS
 from kcheck.semantics.execution import Execution, Refused, execute
 from kcheck.semantics.format_builders import TRUE_FORMATS
