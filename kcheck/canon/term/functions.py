@@ -1,4 +1,4 @@
-"""Functions of sums and their laws: exp2, lg2, square roots, maxima, comparisons (DESIGN.md 6)."""
+"""Functions of sums and their laws: exp2, lg2, square roots, comparisons (DESIGN.md 6)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,12 @@ from kcheck import limits
 from kcheck.canon.constants import MASKED
 from kcheck.canon.known import LOG2E, known
 from kcheck.canon.term.algebra import INDICATORS, SIGNS, UNIT, Algebra, opposite
+from kcheck.canon.term.largest import Largest
 from kcheck.canon.term.monomials import ATOMS, LOW, SHIFT, Keys, Powers
-from kcheck.canon.term.products import monomial, products, where
+from kcheck.canon.term.products import CASES, monomial, products, where
 from kcheck.canon.term.rationals import ONE, uniform
 from kcheck.canon.term.zeros import where_zero
 
-# indicators in the arguments of a function, up to which all their cases are told apart
-CASES = 4
-# sets up to this size are normalized by translation
-SMALL_SET = 8
 # log2 of e^-2
 _LOG_SQUARE = known(-2, {LOG2E: 1})
 # powers up to which 2^(n lg2 x) is x^n
@@ -41,7 +38,7 @@ class Functions:
         self.a = algebra
         self.split = split
         self._memo: dict[tuple[str, int], int] = {}
-        self._maxima: dict[frozenset[int], int] = {}
+        self._largest = Largest(self)
         self._within: dict[tuple[int, bool], frozenset[int]] = {}
 
     # cases
@@ -167,7 +164,7 @@ class Functions:
         constant = {2: a.q.values[int(c[number][0])]} if number.any() else {}
         out = UNIT
         keep = ~number
-        for i in np.flatnonzero(self._alone(p) & (x == 0)).tolist():
+        for i in np.flatnonzero(self.alone(p) & (x == 0)).tolist():
             what, n = a.kind(int(p[i]) >> SHIFT), a.q.values[int(c[i])]
             if what[0] != "lg2" or n.denominator > 2 or abs(n) > _POWERS:
                 continue
@@ -181,7 +178,7 @@ class Functions:
         made, factor = a.exponents.intern(coords[order], kinds[order], c[keep][order], constant)
         return a.poly([a.times(out, (factor, 0, made))])
 
-    def _alone(self, p: Keys) -> NDArray[np.bool_]:
+    def alone(self, p: Keys) -> NDArray[np.bool_]:
         """Monomials that are one atom."""
         return (p > 0) & (p & LOW == 0) & (p >> SHIFT >= ATOMS)
 
@@ -346,111 +343,11 @@ class Functions:
             return None
         return 1 if signs == {True} else -1
 
-    # maxima
+    # other functions
 
     def maximum(self, polys: set[int]) -> int:
-        """The maximum of a set of sums: an atom of the set, up to translation and scale."""
-        key = frozenset(polys)
-        found = self._maxima.get(key)
-        if found is None:
-            limits.check()
-            found = self._maxima[key] = self._of_cases(key)
-        return found
-
-    def _of_cases(self, polys: frozenset[int]) -> int:
-        if 1 < len(polys) <= CASES:
-            return self.lifted(lambda *each: self._maximum(set(each)), *sorted(polys))
-        return self._maximum(set(polys))
-
-    def _maximum(self, polys: set[int]) -> int:
-        a = self.a
-        elements = self._undominated({e for poly in polys for e in self._flat(poly)})
-        if len(elements) == 1:
-            return elements.pop()
-        common = a.common(elements)
-        if common:
-            return self._times_common(common, elements)
-        shift = 0
-        if len(elements) == 2:
-            shift, rest = self._two(*elements)
-            if self.split:
-                return a.sum(shift, self._part(rest))
-            elements = {0, rest}
-        elif len(elements) <= SMALL_SET:
-            shift = self._top(elements)
-            elements = {a.sum(e, a.minus(shift)) for e in elements}
-        common = a.common(elements)
-        if common:
-            return a.sum(shift, self._times_common(common, elements))
-        scale = self._scale(elements)
-        down = (a.q.intern(1 / scale), 0, 0)
-        members = np.array(sorted(a.scaled(e, down) for e in elements), np.int32)
-        g = a.atom("max", members.tobytes())
-        return a.sum(shift, a.poly([(a.q.intern(scale), g << SHIFT, 0)]))
-
-    def _times_common(self, x: int, polys: set[int]) -> int:
-        """The maximum of sums whose terms all have one exponential."""
-        a = self.a
-        down, factor = a.exponents.negative(x)
-        inside = self._maximum({a.scaled(poly, (factor, 0, down)) for poly in polys})
-        return a.scaled(inside, (ONE, 0, x))
-
-    def _two(self, one: int, other: int) -> tuple[int, int]:
-        """max(one, other) as s + max(0, t), the same for either order."""
-        a = self.a
-        rest = a.sum(other, a.minus(one))
-        return (other, a.minus(rest)) if self._first(rest) > 0 else (one, rest)
-
-    def _first(self, poly: int) -> Fraction:
-        """The first coefficient of a sum that is no number."""
-        c, p, x = self.a.polys[poly]
-        at = 1 if p[0] == 0 and x[0] == 0 and c.size > 1 else 0
-        return self.a.q.values[int(c[at])]
-
-    def _part(self, poly: int) -> int:
-        """max(0, s) by the sign of s: s [s > 0]."""
-        a = self.a
-        if a.q.values[a.lead(poly)[0]] > 0:
-            return a.product(poly, self.positive(poly))
-        other = a.minus(poly)  # max(0, s) = s + max(0, -s)
-        return a.sum(poly, a.product(other, self.positive(other)))
-
-    def _flat(self, poly: int) -> list[int]:
-        """The sums whose maximum a sum is, if it is one times a positive number, plus others."""
-        a = self.a
-        c, p, x = a.polys[poly]
-        alone = np.flatnonzero(self._alone(p)).tolist() if a.atoms else []
-        inner = [i for i in alone if a.kind(int(p[i]) >> SHIFT)[0] == "max"]
-        if len(inner) != 1 or a.q.values[int(c[inner[0]])] < 0:
-            return [poly]
-        factor = (int(c[inner[0]]), 0, int(x[inner[0]]))
-        members = a.inner(int(p[inner[0]]) >> SHIFT)
-        rest = np.arange(c.size) != inner[0]
-        others = a.intern(c[rest], p[rest], x[rest])
-        return [a.sum(others, a.scaled(member, factor)) for member in members]
-
-    def _undominated(self, polys: set[int]) -> set[int]:
-        """Of sums that differ by numbers only the greatest."""
-        a = self.a
-        best: dict[int, tuple[Fraction, int]] = {}
-        for poly in polys:
-            rest, value = a.apart(poly)
-            if rest not in best or best[rest][0] < value:
-                best[rest] = value, poly
-        return {poly for _, poly in best.values()}
-
-    def _top(self, polys: set[int]) -> int:
-        """The greatest sum, coefficient by coefficient: translations keep the order."""
-        a = self.a
-        order = sorted(polys)
-        vectors = [{(x, p): a.q.values[c] for c, p, x in a.terms(poly) if p or x} for poly in order]
-        return order[a.greatest(vectors)[0]]
-
-    def _scale(self, polys: set[int]) -> Fraction:
-        """A size of a set of sums that grows with them."""
-        return max(abs(self._first(poly)) for poly in polys if poly)
-
-    # other functions
+        """The maximum of a set of sums."""
+        return self._largest.of(polys)
 
     def function(self, name: str, poly: int) -> int:
         """lg2, sqrt, tanh, or an atom; odd and even ones of one sign."""

@@ -14,6 +14,9 @@ from kcheck.canon.term.monomials import ATOMS, Powers
 
 Product = tuple[int, ...]
 
+# indicators in the arguments of a function, up to which all their cases are told apart
+CASES = 4
+
 
 def products(a: Algebra, polys: Iterable[int]) -> set[Product]:
     """The products of indicators (sorted generators) in the terms of sums, each as a whole."""
