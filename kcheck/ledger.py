@@ -9,6 +9,7 @@ from kcheck.canon.ranged import RangedDomain
 from kcheck.launch import Launch, Tensor
 from kcheck.outputs import Comparison
 from kcheck.ptx_frontend.kernel import Kernel
+from kcheck.ptx_frontend.powers import HALVES, POWER
 from kcheck.ptx_frontend.tree import Flt, Imm, Vec
 from kcheck.semantics.codec import literal_bits
 from kcheck.semantics.values import FMT_BYTES
@@ -21,13 +22,11 @@ if TYPE_CHECKING:
     from kcheck.semantics.execution import Execution
 
 SIDES = ("reference", "subject")
-LOGARITHMS = frozenset({"lg2", "logf", "log2f", "log10f", "log1pf", "powf"})
+LOGARITHMS = frozenset({"lg2", "logf", "log2f", "log10f", "log1pf", POWER})
 # what lies outside the domain of a function is no number
 DOMAINS = {
     ("arguments of lg2 positive", "lg2"): LOGARITHMS,
-    ("arguments of square roots not negative", "sqrt"): frozenset(
-        {"sqrt", "rsqrt", "powhalff", "powmhalff", "pow3halff"}
-    ),
+    ("arguments of square roots not negative", "sqrt"): frozenset({"sqrt", "rsqrt", HALVES}),
 }
 
 

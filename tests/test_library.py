@@ -19,6 +19,7 @@ from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.library import SNIPPETS, signatures
 from kcheck.ptx_frontend.lower import lower
 from kcheck.ptx_frontend.parser import parse
+from kcheck.ptx_frontend.powers import HALVES, LITERALS, POWER, WHOLE
 from kcheck.semantics.execution import execute
 from kcheck.semantics.library_builders import MEANINGS
 from kcheck.semantics.slow import Real, Rounded, SlowMachine
@@ -70,23 +71,25 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "sinf": math.sin,
     "cosf": math.cos,
     "powf": lambda x, y: x**y,
-    "pow2f": lambda x: x**2,
-    "pow3f": lambda x: x**3,
-    "powm1f": lambda x: x**-1.0,
-    "powhalff": math.sqrt,
-    "powmhalff": lambda x: x**-0.5,
-    "pow3halff": lambda x: x**1.5,
 }
 POSITIVE = (
     *("logf", "log2f", "neglogf", "neglog2f", "log10f", "log1pf", "powf", "powf_ftz"),
-    *("powhalff", "powmhalff", "pow3halff"),
+    *("powf_part", "powf_overpart"),
 )
+
+
+def function_of(name: str) -> Callable[..., float]:
+    literal = LITERALS.get(name)
+    if literal is None:
+        return FUNCTIONS[name.partition("_")[0]]
+    given = literal.given
+    return (lambda x: given**x) if literal.first else (lambda x: x**given)
 
 
 def numbers(name: str, seed: int) -> list[list[float]]:
     rng = random.Random(seed)
     rows = []
-    for _ in range(2 if name.startswith("powf") else 1):
+    for _ in range(2 if name in ("powf", "powf_ftz") else 1):
         row = [rng.uniform(-1, 1) for _ in range(N // 2)]
         row += [rng.uniform(-20, 20) for _ in range(N - len(row))]
         rows.append([float(np.float32(x)) for x in row])
@@ -102,7 +105,7 @@ def test_the_expansion_computes_the_function(name: str) -> None:
     kernel = kernels(SNIPPETS)[name]
     launch = launch_of(kernel)
     names = [p.name for p in launch.params]
-    function = FUNCTIONS[name.partition("_")[0]]
+    function = function_of(name)
     for seed in range(3):
         inputs = numbers(name, seed)
         given = dict(zip(names, inputs, strict=False))
@@ -123,10 +126,10 @@ def test_the_meaning_is_the_function(name: str) -> None:
     inputs = numbers(name, 7)
     domain = EnclosureDomain(dict(zip(names, map(np.array, inputs), strict=False)))
     run = execute(kernel, launch, domain)
-    assert [idiom.name for idiom in run.idioms] == [name.partition("_")[0]]
+    assert len(run.idioms) == 1
     _, real = run.memories[names[-1]].contents(4, "f32")
     low, high = run.reals.value(real).ends
-    function = FUNCTIONS[name.partition("_")[0]]
+    function = function_of(name)
     for a, b, *xs in zip(low, high, *inputs, strict=True):
         slack = 1e-12 * abs(function(*xs))
         assert a - slack <= function(*xs) <= b + slack
@@ -159,7 +162,46 @@ def test_the_meaning_among_other_code(name: str) -> None:
 
 
 def test_every_function_has_a_meaning() -> None:
-    assert MEANINGS.keys() == {name.partition("_")[0] for name in signatures()}
+    assert MEANINGS.keys() == {WHOLE, HALVES, *(name.partition("_")[0] for name in signatures())}
+
+
+POWERS = kernels(DATA / "powers.ptx")
+
+
+@pytest.mark.parametrize("name", sorted(POWERS))
+def test_powers_with_other_literals(name: str) -> None:
+    """The name says which: base_0p9 is 0.9^x."""
+    kind, _, digits = name.partition("_")
+    literal = float(np.float32(float(digits.replace("m", "-").replace("p", "."))))
+    literal = float(np.float32(1 / 3)) if digits == "0p3333" else literal
+    kernel = POWERS[name]
+    ((idiom,), launch) = kernel.identified[1], launch_of(kernel)
+    whole, halves = literal.is_integer(), (2 * literal).is_integer()
+    exponent = WHOLE if whole else HALVES if halves else POWER
+    assert idiom.name == (exponent if kind == "exponent" else POWER)
+    inputs, out = numbers("powf_part", 11)[0], launch.params[-1].name
+    inputs = [x if kind == "base" or not whole else -x for x in inputs]
+    domain = EnclosureDomain({launch.params[0].name: np.array(inputs)})
+    run = execute(kernel, launch, domain)
+    _, real = run.memories[out].contents(4, "f32")
+    low, high = run.reals.value(real).ends
+    for a, b, x in zip(low, high, inputs, strict=True):
+        # a literal stands for the number that it was rounded from
+        expected = x**literal if kind == "exponent" else literal**x
+        assert a - 1e-5 * abs(a) <= expected <= b + 1e-5 * abs(b)
+        assert b - a <= 1e-9 * (1 + abs(a))
+
+
+def test_only_literals_that_a_shape_fits() -> None:
+    """An odd power's code with 1/2 more is no power that nvcc makes."""
+    text = SNIPPETS.read_text()
+    start = text.index(".visible .entry powf_whole(")
+    stop = text.index("}", start)
+    body = text[start:stop]
+    for c, half, found in (("40A00000", "40200000", [WHOLE]), ("40B00000", "40300000", [])):
+        changed = body.replace("0f40E00000", f"0f{c}").replace("0f40600000", f"0f{half}")
+        kernel = lower(parse(text[:start] + changed + text[stop:], "changed.ptx"), "powf_whole")
+        assert [idiom.name for idiom in kernel.identified[1]] == found
 
 
 # proofs

@@ -3,7 +3,7 @@
 // into library.ptx, which `kcheck/ptx_frontend/library.py` reads; `k_` is cut off the names. With
 // -ftz=true powf has another shape: `powf_ftz`, appended. That of the others differs in .ftz only,
 // as -fmad=false and sm_90 change nothing that is looked at. A negative goes into the last steps of
-// two functions: `neglogf` and `neglog2f`, appended too, as are powers with a literal exponent.
+// two functions: `neglogf` and `neglog2f`, appended too, as are powers with a literal.
 #define UNARY(name) \
   extern "C" __global__ void k_##name(const float* __restrict__ a, float* __restrict__ o) \
   { o[threadIdx.x] = name(a[threadIdx.x]); }
@@ -30,18 +30,20 @@ static __device__ float neglogf(float x) { return -logf(x); }
 static __device__ float neglog2f(float x) { return -log2f(x); }
 UNARY(neglogf)
 UNARY(neglog2f)
-static __device__ float pow2f(float x) { return powf(x, 2.0f); }
-static __device__ float pow3f(float x) { return powf(x, 3.0f); }
-UNARY(pow2f)
-UNARY(pow3f)
-static __device__ float powm1f(float x) { return powf(x, -1.0f); }
-static __device__ float powhalff(float x) { return powf(x, 0.5f); }
-static __device__ float powmhalff(float x) { return powf(x, -0.5f); }
-static __device__ float pow3halff(float x) { return powf(x, 1.5f); }
-UNARY(powm1f)
-UNARY(powhalff)
-UNARY(powmhalff)
-UNARY(pow3halff)
+// powf with a literal, one for each shape that nvcc makes of it (`ptx_frontend/powers.py`)
+#define EXPONENT(name, literal) \
+  static __device__ float powf_##name(float x) { return powf(x, literal); } UNARY(powf_##name)
+#define BASE(name, literal) \
+  static __device__ float powf_##name(float x) { return powf(literal, x); } UNARY(powf_##name)
+EXPONENT(square, 2.0f)
+EXPONENT(whole, 7.0f)
+EXPONENT(over, -7.0f)
+EXPONENT(part, 2.75f)
+EXPONENT(overpart, -2.75f)
+BASE(base, 7.3f)
+BASE(below, 0.9f)
+BASE(two, 2.0f)
+BASE(half, 0.5f)
 // `_indexed`, appended: the same with the loop over the table as nvcc writes it in some loops
 // sincosf, appended as `sinf_sincos` and `cosf_sincos`: what leads to one of its results each
 extern "C" __global__ void k_sincosf(const float* __restrict__ a, float* __restrict__ o,

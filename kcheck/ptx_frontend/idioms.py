@@ -7,6 +7,7 @@ instructions keep their places. No PTX text can hold these opcodes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -17,6 +18,7 @@ from kcheck.ptx_frontend.embedding import Bound, Embedding
 from kcheck.ptx_frontend.kernel import Idiom, Kernel
 from kcheck.ptx_frontend.library import PAIRS, Pattern, operands, pattern, plain, same, signatures
 from kcheck.ptx_frontend.matching import Matcher
+from kcheck.ptx_frontend.powers import as_bits, as_float
 from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Operand, Reg, Target
 
 LIBRARY, NOTHING = "<library>", "<nothing>"
@@ -27,6 +29,8 @@ _ONE = 0x3F800000
 class _Found:
     """An embedding that was checked. `slot`: where the result is written; `blocks`: inner ones."""
 
+    function: str
+    arguments: list[Bound]
     pattern: Pattern
     embedding: Embedding
     slot: int
@@ -53,7 +57,7 @@ def identify(kernel: Kernel) -> tuple[Kernel, tuple[Idiom, ...]]:
 
 def _idiom(kernel: Kernel, found: _Found) -> Idiom:
     lines = [kernel.code[at].span.line for at in found.embedding.taken]
-    return Idiom(found.pattern.function, (min(lines), max(lines)))
+    return Idiom(found.function, (min(lines), max(lines)))
 
 
 def _apart(found: Sequence[tuple[_Found, ...]]) -> list[_Found]:
@@ -134,8 +138,9 @@ class _Search:
     def checked(self, e: Embedding, beside: Embedding | None = None) -> _Found | None:
         """It may be replaced; `beside`: together with another function in the same blocks."""
         pattern = self.pattern
-        count = len(pattern.inputs) + pattern.scratch
-        if len(e.arguments) != count or not self._in_order(e):
+        function = self._function(e)
+        count = len(pattern.inputs) + pattern.scratch + len(pattern.literals)
+        if not function or len(e.arguments) != count or not self._in_order(e):
             return None
         roots = frozenset(e.instrs[r] for r in pattern.roots)
         inner = frozenset(e.blocks[b] for b in pattern.inner)
@@ -154,10 +159,24 @@ class _Search:
             head = self.flow.kernel.blocks[e.blocks[0]]
             slots = [head.end - 1] if self.flow.block_of[head.end] in inner else []
         arguments = [e.arguments[n] for n in range(len(pattern.inputs))]
+        if pattern.literal is not None:
+            given = e.arguments[pattern.number(pattern.literal.given)]
+            arguments.insert(0 if pattern.literal.first else len(arguments), given)
         for slot in slots:
             if all(self._holds(e, bound, slot) for bound in arguments):
-                return _Found(pattern, e, slot, roots, inner)
+                return _Found(function, arguments, pattern, e, slot, roots, inner)
         return None
+
+    def _function(self, e: Embedding) -> str:
+        """Which function it is with the literals that stand here, "" if they do not fit."""
+        literal = self.pattern.literal
+        if literal is None:
+            return self.pattern.function
+        bound = [e.arguments.get(n) for n in map(self.pattern.number, literal.all(literal.given))]
+        held = [b.value.bits for b in bound if b is not None]
+        given = as_float(held[0]) if held and held[0] is not None else math.nan
+        fits = len(held) == len(bound) and held == [as_bits(x) for x in literal.all(given)]
+        return literal.function(given) if fits else ""
 
     def _in_order(self, e: Embedding) -> bool:
         """What is read in a block after it is written there, is here too."""
@@ -296,8 +315,8 @@ def _rewritten(flow: DataFlow, found: list[_Found]) -> tuple[Instr, ...]:
 def _replacements(flow: DataFlow, f: _Found) -> Iterator[tuple[int, Instr]]:
     code, e = flow.kernel.code, f.embedding
     result = code[max(f.roots)].operands[0] if not f.pattern.product else code[f.slot].operands[0]
-    arguments = [_operand(e.arguments[n]) for n in range(len(f.pattern.inputs))]
-    opcode = (LIBRARY, f.pattern.function)
+    arguments = map(_operand, f.arguments)
+    opcode = (LIBRARY, f.function)
     new = replace(code[f.slot], opcode=opcode, operands=(result, *arguments), guard=None)
     yield f.slot, new
     if f.pattern.product:

@@ -15,6 +15,7 @@ from kcheck.ptx_frontend.dataflow import DataFlow, Value, sources
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.lower import lower
 from kcheck.ptx_frontend.parser import parse
+from kcheck.ptx_frontend.powers import LITERALS, Literal, as_bits
 from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Mem, Reg, Sym
 
 SNIPPETS = Path(__file__).parent.parent / "data" / "library.ptx"
@@ -44,7 +45,8 @@ class Pattern:
 
     `roots`: the results, definitions of one register; of a product the last instruction of each
     factor. `inputs`: the loads of the arguments, in order. `scratch`: it uses local memory.
-    `inner`: the blocks between the first one and `exit`.
+    `inner`: the blocks between the first one and `exit`. `literal`: an argument that is folded
+    into the code; `literals`: the words that stand for it.
     """
 
     name: str
@@ -55,6 +57,12 @@ class Pattern:
     scratch: bool
     inner: tuple[int, ...]
     exit: int
+    literal: Literal | None
+    literals: tuple[int, ...]
+
+    def number(self, literal: float) -> int:
+        """Words that stand for a literal are arguments too: which."""
+        return len(self.inputs) + 1 + self.literals.index(as_bits(literal))
 
     @property
     def function(self) -> str:
@@ -77,13 +85,14 @@ def _texts() -> tuple[str, dict[str, str]]:
 @cache
 def signatures() -> dict[str, tuple[frozenset[int], frozenset[str]]]:
     """Function -> the float literals that are no short numbers, and rare opcodes, of its code."""
-    return {
-        name: (
-            frozenset(b for b in (int(w, 16) for w in _LITERAL.findall(text)) if b & 0xFFFF),
-            frozenset(word for word in RARE if f"\t{word}" in text),
-        )
-        for name, text in _texts()[1].items()
-    }
+    found = {}
+    for name, text in _texts()[1].items():
+        literal = LITERALS.get(name)
+        folded = set(map(as_bits, literal.all(literal.given))) if literal else set[int]()
+        words = (int(word, 16) for word in _LITERAL.findall(text))
+        rare = frozenset(word for word in RARE if f"\t{word}" in text)
+        found[name] = frozenset(w for w in words if w & 0xFFFF and w not in folded), rare
+    return found
 
 
 @cache
@@ -110,7 +119,9 @@ def _pattern(kernel: Kernel) -> Pattern:
         factors = (flow.value(roots[0], o) for o in sources(code[roots[0]]))
         roots = tuple(at for v in factors if v for at in v.defs)
     scratch = any(v.space == "local" for v in kernel.variables.values())
-    return Pattern(kernel.name, kernel, flow, roots, inputs, scratch, inner, exit_)
+    literal = LITERALS.get(kernel.name)
+    words = tuple(map(as_bits, literal.all(literal.given))) if literal else ()
+    return Pattern(kernel.name, kernel, flow, roots, inputs, scratch, inner, exit_, literal, words)
 
 
 def _parameter(flow: DataFlow, at: int) -> str:

@@ -9,6 +9,7 @@ from itertools import permutations
 from kcheck.ptx_frontend.dataflow import UNDEFINED, DataFlow, Value, sources, targets
 from kcheck.ptx_frontend.embedding import Bound, Embedding
 from kcheck.ptx_frontend.library import Pattern, operands, plain, same
+from kcheck.ptx_frontend.powers import as_float
 from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Mem, Reg, Sym, Target
 
 # the first two operands of these may be swapped
@@ -179,6 +180,8 @@ class Matcher:
         Scratch memory follows the others: the place in local memory where it begins.
         """
         mine, other = goal
+        if mine.bits in self.pattern.literals:
+            return self.pattern.number(as_float(mine.bits)), other
         if self.pattern.flow.is_local(mine):
             begin = replace(other, offset=other.offset - mine.offset)
             return len(self.pattern.inputs), begin
@@ -199,6 +202,8 @@ class Matcher:
             number, value = argument
             bound = found.arguments.get(number)
             if number == len(self.pattern.inputs) and not self.flow.is_local(value):
+                return False
+            if number > len(self.pattern.inputs) and value.bits is None:
                 return False
             return bound is None or same(bound.value, value)
         if not mine.defs or not other.defs:

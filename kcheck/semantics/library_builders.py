@@ -7,13 +7,17 @@ from typing import Any
 
 from kcheck.canon.constants import LN2, LOG2_10, LOG2E, LOG10_2
 from kcheck.canon.lanes import Real
+from kcheck.ptx_frontend.powers import HALVES, POWER, WHOLE
 from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics.decode import Builder, Decoder, put
 from kcheck.semantics.float_builders import FUNCTIONS
 from kcheck.semantics.machine import Machine, Step
+from kcheck.semantics.values import Unsupported
 
 R = Real[Any]
 FMT = "f32"
+# twice the largest exponent whose powers are written out
+_POWERS = 128
 
 
 def _apply(m: Machine, name: str, x: R) -> R:
@@ -47,28 +51,30 @@ def _erfc(m: Machine, x: R) -> R:
     return m.reals.sub(m.reals.constant(1), m.reals.function("erf", x))
 
 
-def _square(m: Machine, x: R) -> R:
-    return m.reals.mul(x, x)
+def _whole(m: Machine, x: R, c: R) -> R:
+    """x^n: products, or one over them."""
+    return _power(m, x, _twice(m, c) // 2)
 
 
-def _cube(m: Machine, x: R) -> R:
-    return m.reals.mul(_square(m, x), x)
+def _halves(m: Machine, x: R, c: R) -> R:
+    """x^(n/2): powers of x times its square root, or one over them."""
+    n = _twice(m, c)
+    size = m.reals.mul(_power(m, x, abs(n) // 2), _apply(m, "sqrt", x))
+    return size if n > 0 else m.reals.rcp(size)
 
 
-def _over(m: Machine, x: R) -> R:
-    return m.reals.rcp(x)
+def _twice(m: Machine, c: R) -> int:
+    n = m.reals.known_integer(m.reals.add(c, c))
+    if n is None or abs(n) > _POWERS:
+        raise Unsupported("function", f"powf with an exponent beyond {_POWERS // 2}")
+    return n
 
 
-def _root(m: Machine, x: R) -> R:
-    return _apply(m, "sqrt", x)
-
-
-def _over_root(m: Machine, x: R) -> R:
-    return m.reals.rcp(_root(m, x))
-
-
-def _three_halves(m: Machine, x: R) -> R:
-    return m.reals.mul(x, _root(m, x))
+def _power(m: Machine, x: R, n: int) -> R:
+    out = m.reals.constant(1)
+    for _ in range(abs(n)):
+        out = m.reals.mul(out, x)
+    return out if n >= 0 else m.reals.rcp(out)
 
 
 def _pow(m: Machine, x: R, y: R) -> R:
@@ -93,13 +99,9 @@ MEANINGS: dict[str, Callable[..., R]] = {
     "roundf": lambda m, x: m.reals.function("round", x),
     "sinf": lambda m, x: _apply(m, "sin", x),
     "cosf": lambda m, x: _apply(m, "cos", x),
-    "powf": _pow,
-    "pow2f": _square,
-    "pow3f": _cube,
-    "powm1f": _over,
-    "powhalff": _root,
-    "powmhalff": _over_root,
-    "pow3halff": _three_halves,
+    POWER: _pow,
+    WHOLE: _whole,
+    HALVES: _halves,
 }
 
 

@@ -12,9 +12,10 @@ import pytest
 from kcheck.ptx_frontend.blocks import basic_blocks
 from kcheck.ptx_frontend.idioms import LIBRARY, NOTHING, identify
 from kcheck.ptx_frontend.kernel import Kernel
-from kcheck.ptx_frontend.library import SNIPPETS, signatures
+from kcheck.ptx_frontend.library import SNIPPETS, pattern, signatures
 from kcheck.ptx_frontend.lower import lower
 from kcheck.ptx_frontend.parser import parse
+from kcheck.ptx_frontend.powers import HALVES, WHOLE
 from kcheck.ptx_frontend.tree import Flt, Guard, Imm, Instr, Mem, Operand, Reg, Target
 
 DATA = Path(__file__).parent.parent / "data" / "library"
@@ -35,7 +36,9 @@ def names(kernel: Kernel) -> list[str]:
 def test_a_function_is_recognized(function: str) -> None:
     kernel = module_of(SNIPPETS)[function]
     found, idioms = identify(kernel)
-    assert [idiom.name for idiom in idioms] == [function.partition("_")[0]]
+    literal = pattern(function).literal
+    expected = literal.function(literal.given) if literal else function.partition("_")[0]
+    assert [idiom.name for idiom in idioms] == [expected]
     kinds = [instr.opcode[0] for instr in found.code]
     assert kinds.count(LIBRARY) == 1
     assert len(found.code) == len(kernel.code)
@@ -68,12 +71,12 @@ CONTEXTS = {
     "softplus": ["expf", "logf"],
     "softplus_log1p": ["expf", "log1pf"],
     "gelu_tanh": ["tanhf"],
-    "gelu_of_powf": ["pow3f", "tanhf"],
-    "squared_by_powf": ["pow2f"],
-    "norm_by_powf": ["powmhalff"],
-    "inverse_by_powf": ["powm1f"],
-    "three_halves_by_powf": ["pow3halff"],
-    "root_by_powf": ["powhalff"],
+    "gelu_of_powf": [WHOLE, "tanhf"],
+    "squared_by_powf": [WHOLE],
+    "norm_by_powf": [HALVES],
+    "inverse_by_powf": [WHOLE],
+    "three_halves_by_powf": [HALVES],
+    "root_by_powf": [HALVES],
     "gelu_erf": ["erff"],
     "gauss": ["expf"],
     "log_of_abs": ["logf"],

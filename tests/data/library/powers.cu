@@ -1,0 +1,32 @@
+// powf with literals. Compiled by nvcc -arch=sm_80 --ptx powers.cu (CUDA 13.0, V13.0.88).
+#define EXPONENT(name, c) extern "C" __global__ void exponent_##name( \
+  const float* __restrict__ a, float* __restrict__ o) { o[threadIdx.x] = powf(a[threadIdx.x], c); }
+#define BASE(name, b) extern "C" __global__ void base_##name( \
+  const float* __restrict__ a, float* __restrict__ o) { o[threadIdx.x] = powf(b, a[threadIdx.x]); }
+EXPONENT(2, 2.0f)
+EXPONENT(4, 4.0f)
+EXPONENT(6, 6.0f)
+EXPONENT(3, 3.0f)
+EXPONENT(5, 5.0f)
+EXPONENT(10, 10.0f)
+EXPONENT(0p5, 0.5f)
+EXPONENT(1p5, 1.5f)
+EXPONENT(2p5, 2.5f)
+EXPONENT(0p25, 0.25f)
+EXPONENT(1p7, 1.7f)
+EXPONENT(m0p5, -0.5f)
+EXPONENT(m1p5, -1.5f)
+EXPONENT(m0p25, -0.25f)
+EXPONENT(m1, -1.0f)
+EXPONENT(m2, -2.0f)
+EXPONENT(m3, -3.0f)
+EXPONENT(0p3333, 0.3333333333333333f)
+BASE(10000, 10000.0f)
+BASE(500000, 500000.0f)
+BASE(10, 10.0f)
+BASE(3, 3.0f)
+BASE(0p9, 0.9f)
+BASE(0p99, 0.99f)
+BASE(0p5, 0.5f)
+BASE(1p5, 1.5f)
+BASE(2, 2.0f)
