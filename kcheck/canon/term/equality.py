@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kcheck.canon.term.algebra import Algebra
+from kcheck.canon.term.algebra import INDICATORS, Algebra
 from kcheck.canon.term.classes import Classes
 from kcheck.canon.term.dag import BudgetSpent, Dag, Nodes
 from kcheck.canon.term.functions import Functions
@@ -28,6 +29,8 @@ QUICK = 1 << 12
 # products that writing out the names in one difference may take; where other ways are left
 WRITTEN, LITTLE = 1 << 18, 1 << 13
 WORD = 0xFFFFFFFF
+# indicators beside divisors that are decided one by one
+ARMS = 8
 
 
 class Equality:
@@ -137,7 +140,7 @@ class Equality:
         poly = self.a.intern(*rest.pick(rest.r == root)[1:])
         try:
             budget = LITTLE if how is self._plain else WRITTEN
-            equal = self._is_zero(how, poly, Writer(how.f, budget))
+            equal, _ = self._is_zero(how, poly, Writer(how.f, budget))
         except (BudgetSpent, Unprovable) as error:
             self.left = str(error)
             return False
@@ -145,20 +148,58 @@ class Equality:
             self.left = "the normal forms differ"
         return equal
 
-    def _is_zero(self, how: Normalizer, poly: int, writer: Writer) -> bool:
-        whole = True  # not multiplied by what may be 0 where an indicator [s = 0] is 1
+    def _is_zero(self, how: Normalizer, poly: int, writer: Writer) -> tuple[bool, bool]:
+        """Is a sum zero; and was it multiplied by what may be 0, to see that?
+
+        What is divided by in arms that are not taken may be 0. Where that matters (below), the
+        indicators are decided first: of the divisors only those are left then that are not 0.
+        """
+        whole = True
         while poly:
             zeros = ties(how.f, poly) if whole else None
             if zeros:
-                parts = apart(how.f, poly, zeros)
-                return all(self._is_zero(how, part, writer) for part in parts)
+                return self._all_zero(how, apart(how.f, poly, zeros), writer, whole)
             step, multiplied = writer.step(poly)
             if step is None:
-                step = merged(how.f, poly, partial(self._same, how, writer))
+                # of functions that are one where a divisor is not 0, others may be one where it is
+                step, multiplied = merged(how.f, poly, partial(self._same, how, writer))
+                careful = multiplied
+            else:
+                # with roots there are sums other than 0 whose product is 0
+                careful = multiplied and _has_roots(how.f, poly)
             if step is None:
-                return vanishes(how.f, poly)
-            poly, whole = step, whole and not multiplied
-        return True
+                return vanishes(how.f, poly), not whole
+            whole = whole and not multiplied
+            arms = self._arms(how.f, poly) if careful else ()
+            if arms:
+                return self._all_zero(how, arms, writer, whole)
+            poly = step
+        return True, not whole
 
-    def _same(self, how: Normalizer, writer: Writer, one: int, other: int) -> bool:
+    def _all_zero(
+        self, how: Normalizer, polys: Iterable[int], writer: Writer, whole: bool
+    ) -> tuple[bool, bool]:
+        for poly in polys:
+            zero, multiplied = self._is_zero(how, poly, writer)
+            if not zero:
+                return False, True
+            whole = whole and not multiplied
+        return True, not whole
+
+    def _arms(self, f: Functions, poly: int) -> tuple[int, ...]:
+        """A sum where one of its indicators is 1, and where it is 0."""
+        indicators = [g for g in f.generators(poly) if self.a.kind(g)[0] in INDICATORS]
+        if len(indicators) > ARMS:
+            raise BudgetSpent(f"divisors beside {len(indicators)} conditions")
+        if not indicators:
+            return ()
+        first = min(indicators)
+        yes, no = (self.a.restricted(poly, first, value) for value in (True, False))
+        return yes, no
+
+    def _same(self, how: Normalizer, writer: Writer, one: int, other: int) -> tuple[bool, bool]:
         return self._is_zero(how, self.a.sum(one, self.a.minus(other)), writer)
+
+
+def _has_roots(f: Functions, poly: int) -> bool:
+    return any(f.a.kind(g)[0] == "sqrt" for g in f.within(poly, names=True))

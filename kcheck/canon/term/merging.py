@@ -21,14 +21,18 @@ PAIRS = 16
 _OTHERS = frozenset({"input", "form", "inverse", "max"})
 
 
-def merged(f: Functions, poly: int, equal: Callable[[int, int], bool]) -> int | None:
+def merged(
+    f: Functions, poly: int, equal: Callable[[int, int], tuple[bool, bool]]
+) -> tuple[int | None, bool]:
     """A sum in which two functions, or two exponentials, of equal arguments are one; None if none
-    are found. `equal`: are two sums proved to be equal?
+    are found. `equal`: are two sums proved to be equal, and (returned too) only where something
+    that may be 0 is not?
     """
     for one, other, replaced in islice(_candidates(f, poly), PAIRS):
-        if equal(one, other):
-            return replaced()
-    return None
+        same, multiplied = equal(one, other)
+        if same:
+            return replaced(), multiplied
+    return None, False
 
 
 def _candidates(f: Functions, poly: int) -> Iterator[tuple[int, int, Callable[[], int]]]:

@@ -405,6 +405,42 @@ DIFFERENT = {
 }
 
 
+# |x| + x is 0 for all negative x, and |x| - x times it is 0 for all x
+SIZE = sqrt(X * X)
+OVER_SIZE = SIZE / (SIZE + X) + X / (SIZE + X)
+# more conditions than are told apart in an argument
+STEPS = sum((select("gt", Y + k, 0, X, 0) for k in range(2, 6)), select("gt", Y + 1, 0, X, 0))
+ONCE = Z * (X / (X + Y) + Y / (X + Y))
+UNDIVIDED = {
+    "a factor that a divisor takes to 0": (
+        select("gt", Y, 0, OVER_SIZE, SIZE - X),
+        select("gt", Y, 0, 1, 0),
+    ),
+    "a product of roots, the root of a product": (
+        select(
+            "gt",
+            Z,
+            0,
+            sqrt(X) * sqrt(Y) / (sqrt(X) * sqrt(Y) - sqrt(X * Y))
+            - sqrt(X * Y) / (sqrt(X) * sqrt(Y) - sqrt(X * Y)),
+            sqrt(X) * sqrt(Y) + sqrt(X * Y),
+        ),
+        select("gt", Z, 0, 1, 0),
+    ),
+    **{
+        f"{name} of what a divisor takes to one": (
+            select("gt", Y, 0, f(Z * OVER_SIZE), f(Z)),
+            select("gt", Y, 0, f(Z), f(Z + SIZE - X)),
+        )
+        for name, f in (("erf", erf), ("exp2", exp2))
+    },
+    "exponentials that are one by a third": (
+        select("gt", X * Z, 1, exp2(ONCE + STEPS), exp2(Z + STEPS)),
+        select("gt", X * Z, 1, exp2(Z + STEPS), exp2(select("eq", X + Y, 0, 0, Z) + STEPS)),
+    ),
+}
+
+
 def proved(pair: tuple[Expr, Expr]) -> bool:
     """By graphs that share nothing, and by one that shares what it can."""
     domain = TermDomain()
@@ -423,6 +459,18 @@ def test_law(law: str) -> None:
 @pytest.mark.parametrize("pair", DIFFERENT)
 def test_what_differs_is_not_proved(pair: str) -> None:
     assert not proved(DIFFERENT[pair])
+
+
+@pytest.mark.parametrize("pair", UNDIVIDED)
+def test_what_an_arm_divides_by_says_nothing_of_another(pair: str) -> None:
+    """In the arm that is not divided, both differ where the divisor of the other is 0."""
+    assert not proved(UNDIVIDED[pair])
+
+
+def test_where_nothing_else_counts_a_divisor_is_not_zero() -> None:
+    assert proved((OVER_SIZE + Y, Y + 1))
+    assert proved((select("gt", Y, 0, OVER_SIZE, X), select("gt", Y, 0, 1, X)))
+    assert proved((select("gt", Y, 0, erf(Z * OVER_SIZE), X), select("gt", Y, 0, erf(Z), X)))
 
 
 def test_a_zero_divisor_is_never_part_of_a_proof() -> None:
