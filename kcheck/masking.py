@@ -2,8 +2,9 @@
 
 The kernels and launches themselves are rewritten, so that whatever evaluates them agrees, and the
 ledger names each place. A number counts where it is written: as a float literal; as its bits in
-an untyped move, select or store (one float, or two equal halves); in the initializer of a float
-variable; in `values:` and as a scalar. A number that is computed never counts.
+an untyped move, select or store (one float, or two equal halves, where the kernel and its
+parameters know one format of 16 bits only); in the initializer of a float variable; in `values:`
+and as a scalar. A number that is computed never counts.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kcheck.canon.ieee.exact import Exact
+from kcheck.canon.ieee.formats import FORMATS, decode
+from kcheck.canon.ieee.rounding import to_bits
 from kcheck.launch import FLOATS, Launch, Scalar, Tensor
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Operand, Vec
@@ -22,6 +26,7 @@ from kcheck.verdict import UsageError
 
 if TYPE_CHECKING:
     from kcheck.question import Question
+    from kcheck.witness import Subject
 
 # opcodes that may carry the bits of a float
 _CARRIERS = frozenset({"mov", "selp", "st"})
@@ -35,12 +40,11 @@ def mask(question: Question, literals: Sequence[float]) -> None:
     for number in literals:
         if not -math.inf < number < 0:
             raise UsageError(f"mask literal {number:g}: expected a finite negative number")
-        patterns = _patterns(number)
         where = []
         for name in ("reference", "subject"):
             side = getattr(question, name)
-            kernel, lines = _kernel(side.kernel, patterns)
-            launch, names = _launch(side.launch, patterns)
+            kernel, lines = _kernel(side.kernel, _patterns(number, _halves(side)))
+            launch, names = _launch(side.launch, number)
             setattr(question, name, replace(side, kernel=kernel, launch=launch))
             where += [f"{name} ({place})" for place in (_shown(lines), *names) if place]
         found = f"stands for -infinity in the {', the '.join(where)}" if where else ""
@@ -61,37 +65,39 @@ class _Patterns:
 
     floats: dict[tuple[int, int], int]
     bits: dict[tuple[int, int], int]
-    numbers: frozenset[float]
 
 
-def _patterns(number: float) -> _Patterns:
+def _halves(side: Subject) -> frozenset[str]:
+    """The formats of 16 bits that a kernel holds; bits mean one number in each of them."""
+    words = {word for instr in side.kernel.code for word in instr.opcode}
+    words |= {param.dtype for param in side.launch.params if isinstance(param, (Scalar, Tensor))}
+    return frozenset(fmt for fmt in _HALVES if words & {fmt, f"{fmt}x2"})
+
+
+def _bits(number: float, fmt: str) -> int | None:
+    """A number rounded to a float format; None where that is no number."""
     with np.errstate(over="ignore"):
-        single, half = np.float32(number), np.float16(number)
-    numbers = {number}
+        bits = to_bits(Exact(np.array([number])), fmt, "rn")
+    return int(bits[0]) if np.isfinite(decode(bits, fmt)[0]) else None
+
+
+def _patterns(number: float, halves: frozenset[str]) -> _Patterns:
     bits: dict[tuple[int, int], int] = {}
-    if np.isfinite(single):
-        numbers.add(float(single))
-        word = int(single.view(np.uint32))
-        bits[4, word] = _MINUS[32]
-        # bf16 keeps the upper half, rounded to nearest even
-        rounded = {"bf16": (word + 0x7FFF + (word >> 16 & 1)) >> 16}
-        if np.isfinite(half):
-            rounded["f16"] = int(half.view(np.uint16))
-        for fmt, pattern in rounded.items():
+    double, single = _bits(number, "f64"), _bits(number, "f32")
+    assert double is not None
+    floats = {(64, double): _MINUS[64]}
+    if single is not None:
+        number = float(np.uint32(single).view(np.float32))
+        bits[4, single] = floats[32, single] = _MINUS[32]
+        floats[64, int(np.float64(number).view(np.uint64))] = _MINUS[64]
+        fmt = min(halves) if len(halves) == 1 else ""
+        pattern = _bits(number, fmt) if fmt else None
+        if pattern is not None:
             minus = _HALVES[fmt]
-            if pattern != minus:
-                bits[2, pattern] = minus
-                bits[4, pattern << 16 | pattern] = minus << 16 | minus
-    floats = {(64, int(np.float64(n).view(np.uint64))): _MINUS[64] for n in numbers}
-    if np.isfinite(single):
-        floats[32, int(single.view(np.uint32))] = _MINUS[32]
-    if np.isfinite(half):
-        numbers.add(float(half))
-    return _Patterns(
-        floats,
-        {**bits, **{(8, b): v for (_, b), v in floats.items() if b >> 32}},
-        frozenset(numbers),
-    )
+            bits[2, pattern] = minus
+            bits[4, pattern << 16 | pattern] = minus << 16 | minus
+    bits |= {(8, b): v for (_, b), v in floats.items() if b >> 32}
+    return _Patterns(floats, bits)
 
 
 def _kernel(kernel: Kernel, patterns: _Patterns) -> tuple[Kernel, list[int]]:
@@ -136,15 +142,20 @@ def _literal(operand: Operand, patterns: _Patterns) -> Operand:
     return operand if found is None else Flt(found, operand.width)
 
 
-def _launch(launch: Launch, patterns: _Patterns) -> tuple[Launch, list[str]]:
+def _launch(launch: Launch, number: float) -> tuple[Launch, list[str]]:
     """The launch rewritten, and the parameters where it was."""
     params, names = list(launch.params), []
-    numbers = sorted(patterns.numbers)
     for i, param in enumerate(params):
-        if isinstance(param, Scalar) and param.dtype in FLOATS and param.value in numbers:
+        if not isinstance(param, (Scalar, Tensor)) or param.dtype not in FLOATS:
+            continue
+        bits = _bits(number, param.dtype)
+        if bits is None:
+            continue
+        rounded = float(decode(np.array([bits], FORMATS[param.dtype].word), param.dtype)[0])
+        if isinstance(param, Scalar) and param.value in (number, rounded):
             params[i] = replace(param, value=-math.inf)
-        elif isinstance(param, Tensor) and param.values is not None and param.dtype in FLOATS:
-            here = np.isin(param.values, np.array(numbers))
+        elif isinstance(param, Tensor) and param.values is not None:
+            here = np.isin(param.values, (number, rounded))
             if not here.any():
                 continue
             params[i] = replace(param, values=np.where(here, -np.inf, param.values))

@@ -76,6 +76,37 @@ def test_halves(dtype: str, bits: int) -> None:
     assert told(verdict) == ("proved", None)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "fmt", "bits", "number", "counts"),
+    [
+        ("max.f16 %h3, %h1, %h2;", "f16", 0xC61C, -1e4, False),  # bf16 has -1e4 so, f16 -6.11
+        ("max.bf16 %h3, %h1, %h2;", "bf16", 0xC200, -3.0, False),  # f16 has -3 so, bf16 -32
+        ("max.bf16 %h3, %h1, %h2; neg.f16 %h4, %h2;", "bf16", 0xC61C, -1e4, False),  # which?
+        ("max.f16 %h3, %h1, %h2;", "f16", 0xF0E2, -9999.0, True),  # rounded to -10000
+    ],
+)
+def test_bits_count_in_the_format_of_the_kernel(
+    kernel: str, fmt: str, bits: int, number: float, counts: bool
+) -> None:
+    params = (symbol("x", fmt, 32), out("z", fmt, 32))
+    load, store = "ld.global.b16 %h1, [%x];", "st.global.b16 [%z], %h3;"
+    copy = f"{load} mov.b16 %h3, %h1; {store}"
+    subject = f"{load} mov.b16 %h2, {bits}; {kernel} {store}"
+    expected = ("proved", None) if counts else ("refuted", "value.mismatch")
+    assert told(compared(copy, subject, params, mask_literals=[number])) == expected
+
+
+def test_values_count_as_they_are_rounded_to_their_type() -> None:
+    params = (symbol("x", "f32", 32), known("m", "f32", np.full(32, -1e4, np.float32)))
+    body = "ld.global.f32 %f1, [%x]; ld.global.f32 %f4, [%m]; max.f32 %f3, %f1, %f4;"
+    copy = "ld.global.f32 %f1, [%x]; mov.f32 %f3, %f1;"
+    store = "st.global.f32 [%z], %f3;"
+    for number, expected in ((-1e4, "proved"), (-9999.0, "refuted"), (-10001.0, "refuted")):
+        every = (*params, out("z", "f32", 32))
+        verdict = compared(copy + store, body + store, every, mask_literals=[number])
+        assert verdict.verdict == expected
+
+
 def test_initializers_values_and_scalars() -> None:
     head = ".const .align 4 .f32 table[1] = {0fC61C4000};"
     params: tuple[Param, ...] = (
