@@ -148,6 +148,9 @@ def _decide(question: Question) -> Verdict:
     refutation = judge.refutation()
     question.seen.clear()
     _trust(run, refutation)
+    if refutation is not None and refutation.reason == "opaque":
+        _, alone = zero_divisors(question, run.reference)
+        refutation = refutation if alone is None else judge.divided(alone)
     if refutation is not None:
         return replace(refutation, **facts)
     if beyond.error is not None:
@@ -163,7 +166,10 @@ def _decide(question: Question) -> Verdict:
     else:
         equal = _equal(question, run)
     if equal.verdict == "proved":
-        facts["ledger"] += tuple(zero_divisors(question, run.reference))
+        lines, alone = zero_divisors(question, run.reference)
+        facts["ledger"] += tuple(lines)
+        if alone is not None:
+            equal = judge.divided(alone)
     statistics = {**facts.pop("statistics"), **equal.statistics}
     verdict = replace(equal, **facts, statistics=statistics)
     return _for_cta(question, replace(verdict, ledger=verdict.ledger + method(verdict)))

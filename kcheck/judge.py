@@ -22,16 +22,17 @@ from kcheck.launch import unflatten
 from kcheck.limits import LimitReached
 from kcheck.outputs import Comparison, read_output
 from kcheck.racing import orders_memory
-from kcheck.search import Search
+from kcheck.search import Search, entries
 from kcheck.semantics.execution import Execution
 from kcheck.sightings import Judged, Sightings, rank
 from kcheck.verdict import Difference, Finding, Location, Verdict, Witness, number_text
 from kcheck.verdict import element as shown
-from kcheck.witness import Subject, Writers
+from kcheck.witness import Subject, Writers, confirm
 
 if TYPE_CHECKING:
     from kcheck.field_runs import FieldRun
     from kcheck.question import Question
+    from kcheck.vacuity import Divided
 
 SIDES = ("reference", "subject")
 
@@ -281,6 +282,27 @@ class Judge:
             return None
         return None if witness is None else (self._mismatch(witness), witness)
 
+    def divided(self, alone: Divided) -> Verdict:
+        """Equal, but that the subject alone divides by 0 in a region of inputs."""
+        question, c = self.question, self.comparisons[alone.name]
+        writers = Writers(question.reference, question.subject, question.ctas)
+        message = (
+            f"{shown(alone.name, c.reference.index(alone.at))} is divided by zero where "
+            f"{alone.region}, and a number in the reference"
+        )
+        values = confirm(writers, alone.inputs, (alone.name, alone.at), divided=True)
+        places = self._stores(alone.name, alone.at)
+        if values is None:
+            finding = Finding("opaque", message, "subject", places, alone.count)
+            return Verdict("undecided", "opaque", findings=(finding,))
+        index = c.reference.index(alone.at)
+        left = entries(alone.inputs, *writers.sides)
+        witness = Witness(alone.name, index, *values, alone.region, alone.inputs, entries=left)
+        reason = "value.division-by-zero"
+        finding = Finding(reason, message, "subject", places, alone.count, confirmed="execution")
+        saved = self._saved(witness)
+        return Verdict("refuted", reason, findings=(finding,), witness=saved)
+
     def _witness(self, look: Callable[[Search], Witness | None]) -> Witness | None:
         question = self.question
         pairs = {
@@ -292,7 +314,11 @@ class Judge:
         search = Search(writers, pairs, question.seed, question.progress, question.identify)
         witness = look(search)
         self.close = search.contrast
-        if witness is None or question.witness_dir is None:
+        return None if witness is None else self._saved(witness)
+
+    def _saved(self, witness: Witness) -> Witness:
+        question = self.question
+        if question.witness_dir is None:
             return witness
         try:
             return save(witness, question.witness_dir, question.reference, question.subject)

@@ -29,7 +29,7 @@ from kcheck.semantics.slow import (
     SlowResult,
     Unevaluated,
 )
-from kcheck.semantics.slow.numbers import INFINITIES
+from kcheck.semantics.slow.numbers import DIVISION, INFINITIES
 
 # relative difference that rounded arithmetic may make: 2^12 units in the last place of f32
 NOISE = Fraction(1, 2**12)
@@ -162,9 +162,12 @@ class Writers:
 
 
 def confirm(
-    writers: Writers, inputs: dict[str, Any], element: tuple[str, int]
+    writers: Writers, inputs: dict[str, Any], element: tuple[str, int], *, divided: bool = False
 ) -> tuple[tuple[float, float], tuple[float, float]] | None:
-    """Both values (bounds) by the slow evaluator if they differ for certain, else None."""
+    """Both values (bounds) by the slow evaluator if they differ for certain, else None.
+
+    `divided`: that the subject divides by 0 and the reference does not is a difference too.
+    """
     if not admissible(inputs, *(side.launch for side in writers.sides)):
         return None  # no input of the user's
     sides = writers.sides
@@ -186,6 +189,7 @@ def confirm(
         if second.is_nan:
             sure = numbers is not Rounded and second.reason == INFINITIES
             sure = sure and not any(map(_may_be_at_edge, sides))
+            sure = sure or (divided and second.reason == DIVISION)
             return (first.bounds(), second.bounds()) if sure else None
         if numbers is Exact:
             apart = first.exact() != second.exact()

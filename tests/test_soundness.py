@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from typing import Any
 
 import numpy as np
@@ -166,6 +168,30 @@ def test_a_divisor_that_is_0_for_half_of_all_inputs_is_warned_of() -> None:
     verdict = floats("div.rn.f32 %f3, %f1, %f1;", "mov.f32 %f3, 0f3F800000;")
     assert verdict.verdict == "proved"
     assert not any("divided by 0" in line for line in verdict.ledger)
+
+
+@pytest.mark.parametrize("guard", [0.0, 5.0])
+def test_a_guard_against_0_that_is_missing_is_refuted(guard: float) -> None:
+    """What is 0 for half of all inputs is divided by: no matter of one point."""
+    (bits,) = struct.unpack("<I", struct.pack("<f", guard))
+    relu = "max.f32 %f4, %f1, 0f00000000; mul.f32 %f5, %f4, %f2; div.rn.f32 %f3, %f5, %f4;"
+    select = f"setp.gt.f32 %p1, %f1, 0f00000000; selp.f32 %f3, %f2, 0f{bits:08X}, %p1;"
+    verdict = floats(select, relu)
+    assert told(verdict) == ("refuted", "value.division-by-zero")
+    (finding,) = verdict.findings
+    assert finding.message == (
+        "z[0] is divided by zero where all inputs are negative, and a number in the reference"
+    )
+    assert [place.text.split()[0] for place in finding.locations] == ["st.global.f32"] * 2
+    assert verdict.witness is not None
+    assert verdict.witness.reference == (guard, guard)
+    assert math.isnan(verdict.witness.subject[0])
+    assert all((x < 0).all() for x in verdict.witness.inputs.values())
+    # a guarded quotient is no division where it does not count
+    quotient = f"div.rn.f32 %f5, %f4, %f4; {select.replace('%f2,', '%f5,')}"
+    one = f"mov.f32 %f5, 0f3F800000; {select.replace('%f2,', '%f5,')}"
+    guarded = f"max.f32 %f4, %f1, 0f00000000; {quotient}"
+    assert told(floats(one, guarded)) == ("proved", None)
 
 
 # names that meet on both sides
