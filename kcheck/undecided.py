@@ -57,6 +57,9 @@ ADVICE: dict[str, tuple[str, ...]] = {
         _VALUES,
     ),
     "unsupported.infinity": ("guards that keep unknown values from being multiplied by inf",),
+    "unsupported.magic-rounding": (
+        "--mask-literal X, if the constant X is a mask that stands for -infinity",
+    ),
     "unsupported.memory-order": ("--no-safety checks the values alone",),
     "unsupported.unstable": ("a kernel whose results depend on no schedule",),
 }
