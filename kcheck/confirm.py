@@ -13,9 +13,11 @@ from kcheck.canon.families import draws
 from kcheck.launch import Launch
 from kcheck.preconditions import kept
 from kcheck.ptx_frontend.kernel import Kernel
-from kcheck.semantics.machine import Fault
+from kcheck.semantics.execution import Refused
+from kcheck.semantics.machine import BudgetError, Fault
 from kcheck.semantics.slow import UNDEF, UNWRITTEN, Enclosure, Real, SlowResult, Unevaluated
 from kcheck.semantics.slow.origins import origin
+from kcheck.semantics.values import Unsupported
 from kcheck.verdict import Finding, Location
 from kcheck.witness import Subject, slow_machine, slow_run, together, unknown_inputs, writers
 
@@ -117,9 +119,13 @@ def with_origin(
 def last_writer(
     side: Subject, element: tuple[str, int], ctas: list[int] | None, seed: int
 ) -> dict[int, tuple[int, tuple[int, int, int]]]:
-    """CTA -> (instruction, thread) that last wrote an element."""
-    _, inputs = next(draws(unknown_inputs(side), seed))
-    return writers(side, element, ctas, kept(inputs, side.launch))
+    """CTA -> (instruction, thread) that last wrote an element, or {}."""
+    for _, inputs in islice(draws(unknown_inputs(side), seed), TRIES):
+        try:
+            return writers(side, element, ctas, kept(inputs, side.launch))
+        except (Refused, BudgetError, Unsupported):
+            continue  # a row of zeros divided by its maximum, as an integer
+    return {}
 
 
 def confirm_output(
