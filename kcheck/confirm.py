@@ -13,6 +13,7 @@ from kcheck.canon.families import draws
 from kcheck.launch import Launch
 from kcheck.preconditions import kept
 from kcheck.ptx_frontend.kernel import Kernel
+from kcheck.ptx_frontend.tree import Instr
 from kcheck.semantics.execution import Refused
 from kcheck.semantics.machine import BudgetError, Fault
 from kcheck.semantics.slow import UNDEF, UNWRITTEN, Enclosure, Real, SlowResult, Unevaluated
@@ -26,15 +27,21 @@ TRIES = 3
 MANY_TRIES = 40
 
 
+def place(instr: Instr) -> Location:
+    """An instruction in the PTX, with the `.loc` that is in force there."""
+    span, loc = instr.span, instr.loc
+    source = (f"{loc.file}:{loc.line}",) if loc is not None and loc.line else ()
+    return Location(span.source.name, span.line, span.text, source=source)
+
+
 def location(
     kernel: Kernel,
     at: int,
     thread: tuple[int, int, int] | None = None,
     cta: tuple[int, int, int] | None = None,
 ) -> Location:
-    """The place of an instruction in the PTX."""
-    span = kernel.code[at].span
-    return Location(span.source.name, span.line, span.text, thread, cta)
+    """The place of an instruction in the PTX, and in what the PTX says that it was made from."""
+    return replace(place(kernel.code[at]), thread=thread, cta=cta)
 
 
 def flat(cta: tuple[int, int, int], launch: Launch) -> int:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kcheck.canon.term.domain import TermDomain
+from kcheck.confirm import place
 from kcheck.semantics.execution import Refused
 from kcheck.semantics.refusals import refusals
-from kcheck.verdict import Finding, Location, Verdict
+from kcheck.verdict import Finding, Verdict
 
 if TYPE_CHECKING:
     from kcheck.question import Question
@@ -86,10 +87,8 @@ def cut_short(question: Question, what: str, message: str) -> Verdict:
 def refused(error: Refused) -> Verdict:
     """No answer because of an instruction."""
     reason = f"unsupported.{error.form}"
-    span = error.instr.span
-    place = Location(span.source.name, span.line, span.text)
-    finding = Finding(reason, error.message, error.side or "both", (place,))
-    steps = (*advice(reason), f"rewrite or isolate the instruction at {span}")
+    finding = Finding(reason, error.message, error.side or "both", (place(error.instr),))
+    steps = (*advice(reason), f"rewrite or isolate the instruction at {error.instr.span}")
     return Verdict("undecided", reason, findings=(finding,), next_steps=steps)
 
 
