@@ -13,9 +13,12 @@ from kcheck.canon.families import draws
 from kcheck.launch import Launch
 from kcheck.preconditions import kept
 from kcheck.ptx_frontend.kernel import Kernel
-from kcheck.semantics.machine import Fault
+from kcheck.ptx_frontend.tree import Instr
+from kcheck.semantics.execution import Refused
+from kcheck.semantics.machine import BudgetError, Fault
 from kcheck.semantics.slow import UNDEF, UNWRITTEN, Enclosure, Real, SlowResult, Unevaluated
 from kcheck.semantics.slow.origins import origin
+from kcheck.semantics.values import Unsupported
 from kcheck.verdict import Finding, Location
 from kcheck.witness import Subject, slow_machine, slow_run, together, unknown_inputs, writers
 
@@ -24,15 +27,21 @@ TRIES = 3
 MANY_TRIES = 40
 
 
+def place(instr: Instr) -> Location:
+    """An instruction in the PTX, with the `.loc` that is in force there."""
+    span, loc = instr.span, instr.loc
+    source = (f"{loc.file}:{loc.line}",) if loc is not None and loc.line else ()
+    return Location(span.source.name, span.line, span.text, source=source)
+
+
 def location(
     kernel: Kernel,
     at: int,
     thread: tuple[int, int, int] | None = None,
     cta: tuple[int, int, int] | None = None,
 ) -> Location:
-    """The place of an instruction in the PTX."""
-    span = kernel.code[at].span
-    return Location(span.source.name, span.line, span.text, thread, cta)
+    """The place of an instruction in the PTX, and in what the PTX says that it was made from."""
+    return replace(place(kernel.code[at]), thread=thread, cta=cta)
 
 
 def flat(cta: tuple[int, int, int], launch: Launch) -> int:
@@ -117,9 +126,13 @@ def with_origin(
 def last_writer(
     side: Subject, element: tuple[str, int], ctas: list[int] | None, seed: int
 ) -> dict[int, tuple[int, tuple[int, int, int]]]:
-    """CTA -> (instruction, thread) that last wrote an element."""
-    _, inputs = next(draws(unknown_inputs(side), seed))
-    return writers(side, element, ctas, kept(inputs, side.launch))
+    """CTA -> (instruction, thread) that last wrote an element, or {}."""
+    for _, inputs in islice(draws(unknown_inputs(side), seed), TRIES):
+        try:
+            return writers(side, element, ctas, kept(inputs, side.launch))
+        except (Refused, BudgetError, Unsupported):
+            continue  # a row of zeros divided by its maximum, as an integer
+    return {}
 
 
 def confirm_output(

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kcheck.canon.term.domain import TermDomain
+from kcheck.confirm import place
 from kcheck.semantics.execution import Refused
 from kcheck.semantics.refusals import refusals
-from kcheck.verdict import Finding, Location, Verdict
+from kcheck.verdict import Finding, Verdict
 
 if TYPE_CHECKING:
     from kcheck.question import Question
@@ -57,6 +58,9 @@ ADVICE: dict[str, tuple[str, ...]] = {
         _VALUES,
     ),
     "unsupported.infinity": ("guards that keep unknown values from being multiplied by inf",),
+    "unsupported.magic-rounding": (
+        "--mask-literal X, if the constant X is a mask that stands for -infinity",
+    ),
     "unsupported.memory-order": ("--no-safety checks the values alone",),
     "unsupported.unstable": ("a kernel whose results depend on no schedule",),
 }
@@ -83,10 +87,8 @@ def cut_short(question: Question, what: str, message: str) -> Verdict:
 def refused(error: Refused) -> Verdict:
     """No answer because of an instruction."""
     reason = f"unsupported.{error.form}"
-    span = error.instr.span
-    place = Location(span.source.name, span.line, span.text)
-    finding = Finding(reason, error.message, error.side or "both", (place,))
-    steps = (*advice(reason), f"rewrite or isolate the instruction at {span}")
+    finding = Finding(reason, error.message, error.side or "both", (place(error.instr),))
+    steps = (*advice(reason), f"rewrite or isolate the instruction at {error.instr.span}")
     return Verdict("undecided", reason, findings=(finding,), next_steps=steps)
 
 

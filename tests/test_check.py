@@ -282,6 +282,33 @@ def essence(verdict: Verdict) -> object:
     return replace(verdict, seconds=0, witness=None), place, inputs
 
 
+def test_places_name_the_line_that_they_were_compiled_from() -> None:
+    """`.loc`, as nvcc -lineinfo writes it; line 0 is no line."""
+    head = '\n.file 1 "k.cu"\n'
+
+    def body(factor: str) -> str:
+        return (
+            "\n.loc 1 3 5\n ld.global.f32 %f1, [%x];"
+            f"\n.loc 1 4 5\n mul.f32 %f2, %f1, {factor};"
+            "\n.loc 1 0 0\n st.global.f32 [%z], %f2;"
+        )
+
+    params = [symbol("x", "f32", 32), out("z", "f32", 32)]
+    texts = [entry(body(factor), params, head) for factor in ("0f40000000", "0f40400000")]
+    verdict = equivalent(*texts, launch=launch_of(params, 1, 32), seed=1)
+    (finding,) = verdict.findings
+    assert [place.source for place in finding.locations] == [(), ()]
+    assert finding.first_difference is not None
+    for place in (finding.first_difference.reference_at, finding.first_difference.subject_at):
+        assert place is not None
+        assert place.source == ("k.cu:4",)
+    refused = entry(
+        body("%f1").replace("mul.f32 %f2, %f1, %f1;", "tanh.approx.f32x9 %f2, %f1;"), params, head
+    )
+    verdict = equivalent(texts[0], refused, launch=launch_of(params, 1, 32), seed=1)
+    assert verdict.findings[0].locations[0].source == ("k.cu:4",)
+
+
 def test_seed_reproduces_the_verdict() -> None:
     case = CASES / "09-tree-reduce-non-pow2"
     pairs: list[Any] = [(text(ADD), text(SUB), LAUNCH), (case / "ref.ptx", case / "bug.ptx", None)]

@@ -151,6 +151,29 @@ def test_a_masked_softmax_follows_its_mask() -> None:
     )
 
 
+def test_a_mask_beyond_all_scores_is_itself() -> None:
+    """-1e9: a softmax with it is one function, which another is equal to by --mask-literal only."""
+    text = (CASE / "bug.ptx").read_text()
+    assert text.count("0fC61C4000") == 1
+    far, other = (text.replace("0fC61C4000", bits) for bits in ("0fCE6E6B28", "0fCE6E6B29"))
+    launch = CASE / "bug.launch.yaml"
+    turned = far.replace("%f15, %f13, %f14;", "%f15, %f14, %f13;")
+    assert turned != far
+    verdict = equivalent(far, turned, launch=launch, seed=1)
+    assert (verdict.verdict, verdict.method) == ("proved", "exact")
+    assert equivalent(far, other, launch=launch, seed=1).verdict != "proved"
+    pair = CASE / "ref.ptx", far
+    for literals, expected in (([], False), ([-1e9, -1e30], True)):
+        verdict = equivalent(
+            *pair,
+            launch=CASE / "ref.launch.yaml",
+            subject_launch=launch,
+            seed=1,
+            mask_literals=literals,
+        )
+        assert (verdict.verdict == "proved") == expected
+
+
 @pytest.mark.parametrize("bad", [0.0, 1e30, float("-inf"), float("nan")])
 def test_what_can_be_no_mask(bad: float) -> None:
     body = entry(COPY, FLOATS)

@@ -270,6 +270,57 @@ def test_magic_rounding_is_refused(body: str) -> None:
     assert floats("mul.f32 %f3, %f1, 0f4B400000;", "mul.f32 %f3, 0f4B400000, %f1;").exit_code == 0
 
 
+# a large constant less data, as an exponent: what a softmax makes of a mask
+MASK = "mov.f32 %f4, 0fCE6E6B28;"  # -1e9
+EXPONENTS = {
+    "a difference": (f"{MASK} sub.f32 %f5, %f4, %f1; ex2.approx.f32 %f3, %f5;", ""),
+    "a product of it": (
+        f"{MASK} sub.f32 %f5, %f4, %f1; mul.f32 %f5, %f5, %f2; ex2.approx.f32 %f3, %f5;",
+        f"{MASK} neg.f32 %f5, %f1; mul.f32 %f5, %f5, %f2; fma.rn.f32 %f5, %f4, %f2, %f5;"
+        "ex2.approx.f32 %f3, %f5;",
+    ),
+    "in a fused multiplication": (
+        f"{MASK} mul.f32 %f5, %f1, 0fC0000000; fma.rn.f32 %f5, %f4, 0f40000000, %f5;"
+        "ex2.approx.f32 %f3, %f5;",
+        f"{MASK} sub.f32 %f5, %f4, %f1; mul.f32 %f5, %f5, 0f40000000; ex2.approx.f32 %f3, %f5;",
+    ),
+    "of some lanes": (
+        f"{MASK} setp.lt.u32 %p1, %tid.x, 7; selp.f32 %f4, %f4, %f2, %p1;"
+        "sub.f32 %f5, %f4, %f1; ex2.approx.f32 %f3, %f5;",
+        "",
+    ),
+}
+NO_EXPONENTS = {
+    "rounded before": "add.f32 %f4, %f1, 0f4B400000; sub.f32 %f4, %f4, 0f4B400000;"
+    "ex2.approx.f32 %f3, %f4;",
+    "rounded by itself": "sub.f32 %f5, %f2, %f2; add.f32 %f5, %f5, 0f4B400000;"
+    "add.f32 %f4, %f1, %f5; sub.f32 %f4, %f4, %f5; ex2.approx.f32 %f3, %f4;",
+    "rounded in a fused multiplication": "add.f32 %f4, %f1, 0f4B400000;"
+    "fma.rn.f32 %f4, %f4, 0f3F800000, 0fCB400000; ex2.approx.f32 %f3, %f4;",
+    "used elsewhere too": "add.f32 %f4, %f1, 0f4B400000; ex2.approx.f32 %f5, %f4;"
+    "sub.f32 %f4, %f4, 0f4B400000; add.f32 %f3, %f4, %f5;",
+    "its bits": "add.f32 %f4, %f1, 0f4B400000; mov.b32 %r1, %f4; shl.b32 %r1, %r1, 1;"
+    "mov.b32 %f5, %r1; ex2.approx.f32 %f3, %f5;",
+    "compared": "add.f32 %f4, %f1, 0f4B400000; setp.gt.f32 %p1, %f4, 0f4B400000;"
+    "selp.f32 %f3, %f1, %f2, %p1;",
+}
+
+
+@pytest.mark.parametrize("what", EXPONENTS)
+def test_a_large_mask_is_itself_in_an_exponent(what: str) -> None:
+    reference, subject = EXPONENTS[what]
+    verdict = floats(reference, subject or reference)
+    assert (verdict.verdict, verdict.reason) == ("proved", None)
+    other = reference.replace("%f1", "%f2", 1)
+    assert floats(reference, other).verdict == "refuted"
+
+
+@pytest.mark.parametrize("what", NO_EXPONENTS)
+def test_magic_rounding_is_refused_in_exponents_as_well(what: str) -> None:
+    verdict = floats(NO_EXPONENTS[what], X)
+    assert (verdict.verdict, verdict.reason) == ("undecided", "unsupported.magic-rounding")
+
+
 def test_magic_rounding_of_halves_is_refused() -> None:
     """1.5 * 2^10 for f16, 1.5 * 2^7 for bf16."""
     for params, magic, form in ((HALVES, "0x6600", "f16"), (BFLOATS, "0x4340", "bf16")):

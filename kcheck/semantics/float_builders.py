@@ -35,7 +35,8 @@ Function = Callable[..., R]
 def check_magic(m: Machine, fmt: str, x: R, y: R, total: R) -> None:
     """Refuse a sum (or difference) of symbolic data and a large constant, or one of some integers.
 
-    A sum of integers that the format holds as well as their sum is exact.
+    A sum of integers that the format holds as well as their sum is exact; others count where they
+    are exponents (`semantics.large_sums`).
     """
     if x.kind == y.kind and (x.kind == CONST or (x.kind == SYM and not m.reals.ranged)):
         return
@@ -49,7 +50,8 @@ def check_magic(m: Machine, fmt: str, x: R, y: R, total: R) -> None:
             most = 2 << FRACTION[fmt]
             exact = [m.reals.integers_within(v, most) for v in (known, data, total)]
             lanes = lanes & ~(exact[0] & exact[1] & exact[2])
-        if (lanes if m.mask is None else lanes & m.mask).any():
+        lanes = lanes if m.mask is None else lanes & m.mask
+        if lanes.any() and not m.large_sums.only_exponents(m.at):
             raise Unsupported(
                 "magic-rounding",
                 f"a constant of magnitude {float(limit):g} or more is added to data",
@@ -194,7 +196,8 @@ def compare(m: Machine, cmp: str, x: R, y: R) -> Pred:
     known, v = m.reals.compare(_ORDERED.get(cmp, cmp), cmp in _ORDERED, x, y)
     if (known == 3).any():
         lanes = np.broadcast_to(known == 3, (m.lanes,))
-        if (lanes if m.mask is None else lanes & m.mask).any():
+        lanes = lanes if m.mask is None else lanes & m.mask
+        if lanes.any() and not m.large_sums.only_exponents(m.at):
             raise Unsupported("infinity", "a comparison of a value that met an infinity")
     undefined = known == 2
     symbolic = known < 0

@@ -26,6 +26,7 @@ from kcheck.semantics.codec import Codec
 from kcheck.semantics.convergence import Convergence
 from kcheck.semantics.convert import Conversions
 from kcheck.semantics.flags import Flags
+from kcheck.semantics.large_sums import LargeSums
 from kcheck.semantics.plan import plan_of
 from kcheck.semantics.races import Races
 from kcheck.semantics.regions import Regions
@@ -113,6 +114,7 @@ class Machine(Conversions):
         self.codec = Codec(self.reals.constants, identify)
         self.regions: Regions = Regions(kernel, launch, reals, self.codec, arithmetic)
         self.faults: dict[tuple[str, int], Fault] = {}
+        self.large_sums = LargeSums(kernel)
         self.executed = 0
         self.values = 0
         self.budget = BUDGET
