@@ -166,7 +166,8 @@ def _decide(question: Question) -> Verdict:
     else:
         equal = _equal(question, run)
     if equal.verdict == "proved":
-        lines, alone = zero_divisors(question, run.reference)
+        steady = proof is not None and proof.steady
+        lines, alone = zero_divisors(question, run.reference, steady)
         facts["ledger"] += tuple(lines)
         if alone is not None:
             equal = judge.divided(alone)

@@ -27,11 +27,13 @@ MOST = 1 << 27
 @dataclass
 class Proof:
     """`open`: flags per buffer of compared elements that no proof was found for; `why`: the
-    reason for one of them, "" if there is none.
+    reason for one of them, "" if there is none. `steady`: nothing is divided by what is 0 on a
+    region of inputs.
     """
 
     open: dict[str, Any]
     why: str
+    steady: bool = False
 
     @property
     def whole(self) -> bool:
@@ -48,7 +50,7 @@ def prove(question: Question, run: FieldRun, comparisons: dict[str, Comparison])
     ctas, size = run.reference.ctas, len(run.reference.ctas)
     if _separable(question, run) and run.reference.values + run.subject.values > ROWS:
         size = 1
-    start = 0
+    start, steady = 0, True
     while start < len(ctas):
         # all of them: each side its own grid
         part = question.ctas if size >= len(ctas) else ctas[start : start + size]
@@ -65,9 +67,10 @@ def prove(question: Question, run: FieldRun, comparisons: dict[str, Comparison])
         work = domain.dag.count * len(ctas) // size
         if work > MOST and question.engine == "auto":
             return Proof(missing, f"about {work:.0e} operations (--engine term takes the time)")
+        steady = steady and domain.equality.divides_by_numbers()
         start += size
         size = max(size * ROWS // max(domain.dag.count, 1), 1)
-    return Proof(missing, "")
+    return Proof(missing, "", steady)
 
 
 def _separable(question: Question, run: FieldRun) -> bool:

@@ -55,39 +55,60 @@ def divides(side: Subject) -> bool:
     return any(i.opcode[0] in DIVISIONS and i.opcode[-1][0] not in "us" for i in code)
 
 
-def zero_divisors(question: Question, run: Execution) -> tuple[list[str], Divided | None]:
+def zero_divisors(
+    question: Question, run: Execution, steady: bool = False
+) -> tuple[list[str], Divided | None]:
     """A line for each region of inputs on which outputs of the reference are divided by 0; and
-    what the subject alone divides by 0 in one.
+    what the subject alone divides by 0 in one. `steady`: that takes integers.
     """
     lines: list[str] = []
     sides = (question.reference, question.subject)
     if not any(map(divides, sides)) or run.values > MOST:
         return lines, None
     alone: Divided | None = None
-    for region in _regions(question):
-        reference, subject = (_divided(side, i, question, region) for i, side in enumerate(sides))
-        for name, (by_zero, numbers) in reference.items():
+    for region in _regions(question, steady):
+        found = _found(question, region, 0)
+        if not any(zero.any() or lone.any() for zero, lone in found.values()):
+            continue
+        again = _found(question, region, 1)  # by chance, or on a region?
+        for name, (zero, lone) in found.items():
+            by_zero = zero & again.get(name, (False, False))[0]
+            by_subject = lone & again.get(name, (False, False))[1]
+            tensor = next(a for a, _ in question.compared if a.name == name)
             if by_zero.any():
-                tensor = next(a for a, _ in question.compared if a.name == name)
                 where = element(name, tensor.index(int(by_zero.argmax())))
                 more = f" and {by_zero.sum() - 1} more" if by_zero.sum() > 1 else ""
                 lines.append(
                     f"WARNING: {where}{more} divided by 0 where {region}: "
                     "`divisors nonzero` rules these inputs out"
                 )
-                break
-            lone = numbers & subject[name][0] if name in subject else by_zero
-            if alone is None and lone.any():
-                inputs = _inputs(question, region, 0)
-                alone = Divided(region, name, int(lone.argmax()), int(lone.sum()), inputs)
+            if alone is None and by_subject.any():
+                at, count = int(by_subject.argmax()), int(by_subject.sum())
+                alone = Divided(region, name, at, count, _inputs(question, region, 0))
     return lines, alone
 
 
-def _regions(question: Question) -> list[str]:
+def _found(question: Question, region: str, draw: int) -> dict[str, tuple[Any, Any]]:
+    """Flags by output (the reference's name): what the reference divides by 0, and what the
+    subject alone does.
+    """
+    sides = (question.reference, question.subject)
+    inputs = _inputs(question, region, draw)
+    zero, number = [], []
+    for i, side in enumerate(sides):
+        made = _divided(side, i, question, inputs)
+        if made is None:
+            return {}
+        zero.append({name: flags for name, (flags, _) in made.items()})
+        number.append({name: flags for name, (_, flags) in made.items()})
+    return {name: (zero[0][name], zero[1][name] & number[0][name]) for name in zero[0]}
+
+
+def _regions(question: Question, steady: bool) -> list[str]:
     sides = (question.reference, question.subject)
     sizes = unknown_inputs(*sides)
     some = any(integers(side.launch, sizes) for side in sides)
-    return [*REGIONS, *([NO_INTEGERS] if some else [])]
+    return [*([] if steady else REGIONS), *([NO_INTEGERS] if some else [])]
 
 
 def _inputs(question: Question, region: str, draw: int) -> dict[str, Any]:
@@ -103,28 +124,24 @@ def _inputs(question: Question, region: str, draw: int) -> dict[str, Any]:
     return kept(inputs, *(side.launch for side in sides))
 
 
-def _divided(side: Subject, i: int, question: Question, region: str) -> dict[str, tuple[Any, Any]]:
-    """Flags by output (the reference's name): divided by 0 in both of two draws, a number in both.
-
-    Without a division all are numbers, as far as this look is concerned.
+def _divided(
+    side: Subject, i: int, question: Question, inputs: dict[str, Any]
+) -> dict[str, tuple[Any, Any]] | None:
+    """Flags by output (the reference's name): divided by 0, and a number; None if there is no
+    telling.
     """
     found: dict[str, tuple[Any, Any]] = {}
-    for draw in range(2):
-        inputs = _inputs(question, region, draw)
-        try:
-            launch = with_integers(side.launch, inputs)
-            ctas = _some(side) if question.ctas is None else question.ctas
-            run = execute(side.kernel, launch, EnclosureDomain(inputs), ctas=ctas)
-        except (Refused, BudgetError, Unsupported, LimitReached, MemoryError):
-            return {}
+    try:
+        launch = with_integers(side.launch, inputs)
+        ctas = _some(side) if question.ctas is None else question.ctas
+        run = execute(side.kernel, launch, EnclosureDomain(inputs), ctas=ctas)
         for pair in question.compared:
-            if pair[i].dtype not in FLOATS:
-                continue
-            out = read_output(run, pair[i])
-            by_zero = (out.ids == NAN_DIV) & ~out.unwritten
-            number = ((out.ids == SYMBOLIC) | (out.ids >= FINITE)) & ~out.unwritten
-            before = found.get(pair[0].name, (True, True))
-            found[pair[0].name] = by_zero & before[0], number & before[1]
+            if pair[i].dtype in FLOATS:
+                out = read_output(run, pair[i])
+                number = ((out.ids == SYMBOLIC) | (out.ids >= FINITE)) & ~out.unwritten
+                found[pair[0].name] = (out.ids == NAN_DIV) & ~out.unwritten, number
+    except (Refused, BudgetError, Unsupported, LimitReached, MemoryError):
+        return None
     return found
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kcheck.canon.term.algebra import INDICATORS, Algebra
 from kcheck.canon.term.classes import Classes
-from kcheck.canon.term.dag import BudgetSpent, Dag, Nodes
+from kcheck.canon.term.dag import DIV, BudgetSpent, Dag, Nodes
 from kcheck.canon.term.functions import Functions
 from kcheck.canon.term.merging import merged
 from kcheck.canon.term.names import Writer
@@ -74,6 +74,19 @@ class Equality:
         except (BudgetSpent, Unprovable):
             return np.stack([np.ones(nodes.shape, np.int64), nodes.astype(np.int64)])
         return np.stack([np.zeros(nodes.shape, np.int64), polys.astype(np.int64)])
+
+    def divides_by_numbers(self) -> bool:
+        """Is no divisor in the graph 0 on a whole region of inputs, as far as is seen soon?"""
+        dag = self.dag
+        divisors = np.unique(dag.args[1, : dag.count][dag.op[: dag.count] == DIV])
+        how = self.ways[0]
+        try:
+            alike = np.unique(self._classes.of(divisors[None]))
+            how.times.budget = QUICK * max(alike.size, 1)
+            polys = how.normalize(divisors[alike])
+        except (BudgetSpent, Unprovable):
+            return False
+        return all(map(how.f.is_thin, set(polys.tolist())))
 
     def equal(self, first: Nodes, second: Nodes) -> Bool:
         """Where two nodes are proved to be equal; what comes after the first failure is left."""

@@ -25,6 +25,8 @@ _LOG_SQUARE = known(-2, {LOG2E: 1})
 _POWERS = 64
 # names of sums, and what becomes one
 _NAMES = frozenset({"form", "inverse", "sqrt"})
+# of these functions sums are 0 everywhere, or on no region
+_ANALYTIC = frozenset({"input", "form", "inverse"})
 _ODD, _EVEN = frozenset({"sin", "rint", "trunc", "erf"}), frozenset({"cos"})
 
 
@@ -342,6 +344,24 @@ class Functions:
         if len(signs) > 1 or p.any():
             return None
         return 1 if signs == {True} else -1
+
+    def is_thin(self, poly: int) -> bool:
+        """Is the set where a sum is 0 certainly without inner points? It is where terms have one
+        sign, where factors are so, and of a sum of polynomials, quotients and exponentials.
+        """
+        a = self.a
+        if self.sign(poly):
+            return True
+        term = a.single(poly)
+        if term is None:
+            kinds = {a.kind(g)[0] for g in self.within(poly)}
+            return poly != 0 and kinds <= _ANALYTIC
+        kinds_of = ((a.kind(g)[0], a.inner(g)) for g, _ in a.monomials.powers(term[1]))
+        return all(
+            kind in ("input", "inverse")
+            or (kind in ("form", "sqrt") and all(map(self.is_thin, inner)))
+            for kind, inner in kinds_of
+        )
 
     # other functions
 

@@ -473,5 +473,29 @@ def test_where_nothing_else_counts_a_divisor_is_not_zero() -> None:
     assert proved((select("gt", Y, 0, erf(Z * OVER_SIZE), X), select("gt", Y, 0, erf(Z), X)))
 
 
+# divisors, and whether they are certainly 0 on no region
+DIVISORS = {
+    "an input": (X, True),
+    "a difference": (X * X - Y, True),
+    "a sum of exponentials": (exp2(X - top(X, Y)) + exp2(Y - top(X, Y)), True),
+    "a root of a variance": (sqrt((X - Y) * (X - Y) + TENTH), True),
+    "a product": (X * sqrt(X + Y) * exp2(Z), True),
+    "a quotient": (X / (X + Y) + 1, True),
+    "a maximum with 0": (top(X, 0), False),
+    "a root less what it may be": (sqrt(X * X) + X, False),
+    "a select": (select("gt", X, 0, Y, 0), False),
+    "a compare in a root": (sqrt(select("gt", X, 0, Y, 0)), False),
+    "a difference of maxima": (top(X, Y) - X, False),
+}
+
+
+@pytest.mark.parametrize("divisor", DIVISORS)
+def test_divisors_that_are_0_on_no_region(divisor: str) -> None:
+    divided_by, thin = DIVISORS[divisor]
+    domain = TermDomain()
+    build(Z / divided_by, domain)
+    assert domain.equality.divides_by_numbers() == thin
+
+
 def test_a_zero_divisor_is_never_part_of_a_proof() -> None:
     assert not proved((X / (Y - Y), X / (Z - Z)))
