@@ -270,9 +270,9 @@ class Cases(Generic[V]):
         """a where one condition holds, b where its opposite does."""
         if a == b and a >= CASED:
             return Outcome(a, SYMBOLIC)
-        if FINITE <= a < CASED and b >= CASED and self.entries(b)[:-1] == ((yes, NINF),):
+        if FINITE <= a < CASED and self.entries(b) == ((yes, NINF), (ALWAYS, SYMBOLIC)):
             return Outcome(self._listed(((yes, a),)), TAKE_B)
-        if FINITE <= b < CASED and a >= CASED and self.entries(a)[:-1] == ((no, NINF),):
+        if FINITE <= b < CASED and self.entries(a) == ((no, NINF), (ALWAYS, SYMBOLIC)):
             return Outcome(self._listed(((no, b),)), TAKE_A)
         key = ("select", yes, no, a, b)
         if key in self._memo:
