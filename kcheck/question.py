@@ -12,8 +12,9 @@ from typing import Any
 
 from kcheck import limits
 from kcheck.canon.domain import Domain
+from kcheck.canon.ieee.formats import FORMATS
 from kcheck.canon.ranged import RangedDomain
-from kcheck.launch import Launch, Tensor
+from kcheck.launch import FLOATS, Launch, Tensor
 from kcheck.launch_check import match_buffers, match_ledger, scalar_pairs
 from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_launches
 from kcheck.preconditions import agreed, promise_ledger, promised, ranges, unknown_integers
@@ -69,12 +70,15 @@ class Question:
         self.report(stage, done)
 
     def within_ranges(self, domain: Domain[Any]) -> Domain[Any]:
-        """A domain that decides what preconditions and the widths of integers decide.
+        """A domain that decides what preconditions and the widths of integers decide, and where
+        -FLT_MAX or its like stands, that no input is beyond it.
 
-        The same domain if there is neither.
+        The same domain if there is nothing of it.
         """
         launches = self.reference.launch, self.subject.launch
         known, integers = ranges(*launches), unknown_integers(*launches)
+        if self.reference.bounds or self.subject.bounds:
+            known = _finite(*launches) | known
         given = promised(launches[0]) | promised(launches[1])
         nonzero = {name for name, param in given.items() if param.promise.nonzero}
         if not (known or integers or self.reference.rounds or self.subject.rounds):
@@ -89,6 +93,17 @@ class Question:
             for a, b in self.pairs
             if a.role != "in" and a.compare and b.compare and a.elements
         ]
+
+
+def _finite(*launches: Launch) -> dict[str, tuple[float, float]]:
+    """What finite numbers the float inputs may be, in the widest format that each has."""
+    found: dict[str, tuple[float, float]] = {}
+    for launch in launches:
+        for name, tensor in launch.buffers.items():
+            if tensor.role != "out" and tensor.dtype in FLOATS:
+                most = max(FORMATS[tensor.dtype].largest, found.get(name, (0.0, 0.0))[1])
+                found[name] = -most, most
+    return found
 
 
 def ask(

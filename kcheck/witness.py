@@ -17,6 +17,7 @@ from kcheck.canon.enclosure import EnclosureDomain
 from kcheck.launch import FLOATS, Launch, Scalar, Tensor
 from kcheck.preconditions import admissible
 from kcheck.ptx_frontend.kernel import Kernel
+from kcheck.ptx_frontend.tree import Flt
 from kcheck.semantics.execution import execute
 from kcheck.semantics.plan import Plan, plan_of
 from kcheck.semantics.slow import (
@@ -34,6 +35,7 @@ from kcheck.semantics.slow.numbers import DIVISION, INFINITIES
 # relative difference that rounded arithmetic may make: 2^12 units in the last place of f32
 NOISE = Fraction(1, 2**12)
 # instructions that leave the rationals
+_LARGEST = frozenset({(32, 0x7F7FFFFF), (32, 0xFF7FFFFF)})
 IRRATIONAL = frozenset({"ex2", "lg2", "sqrt", "rsqrt", "tanh", "sin", "cos"})
 
 
@@ -60,6 +62,16 @@ class Subject:
         return any(
             instr.opcode[0] == "cvt" and instr.opcode[-2][0] in "su" and instr.opcode[-1] in FLOATS
             for instr in self.kernel.code
+        )
+
+    @cached_property
+    def bounds(self) -> bool:
+        """Some literal is the largest number of a format, or its negative."""
+        return any(
+            (op.width, op.bits) in _LARGEST
+            for instr in self.kernel.code
+            for op in instr.operands
+            if isinstance(op, Flt)
         )
 
     @cached_property

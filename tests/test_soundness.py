@@ -194,6 +194,19 @@ def test_a_guard_against_0_that_is_missing_is_refuted(guard: float) -> None:
     assert told(floats(one, guarded)) == ("proved", None)
 
 
+def test_no_finite_input_is_beyond_the_largest_number_of_its_format() -> None:
+    """A maximum that starts at -FLT_MAX; of what is computed, and of -1e38, that says nothing."""
+    start = "mov.f32 %f3, {}; max.f32 %f3, %f3, %f1; max.f32 %f3, %f3, %f2;"
+    infinite, largest, other = (
+        start.format(f"0f{bits}") for bits in ("FF800000", "FF7FFFFF", "FE967699")
+    )
+    assert told(floats(infinite, largest)) == ("proved", None)
+    assert floats(infinite, other).verdict != "proved"
+    computed = "mul.f32 %f4, %f1, %f2; max.f32 %f3, %f4, {};"
+    pair = (computed.format(f"0f{bits}") for bits in ("FF800000", "FF7FFFFF"))
+    assert floats(*pair).verdict != "proved"
+
+
 # names that meet on both sides
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
