@@ -15,7 +15,8 @@ from kcheck.canon.term.rationals import ONE
 if TYPE_CHECKING:
     from kcheck.canon.term.functions import Functions
 
-# sets up to this size are normalized by translation
+# sets up to this size are translated by an element, so that it becomes 0; larger ones only by what
+# most elements have in common: else each score of a row would become as long as two
 SMALL_SET = 8
 
 
@@ -58,9 +59,10 @@ class Largest:
             if self.f.split:
                 return a.sum(shift, self._part(rest))
             elements = {0, rest}
-        elif len(elements) <= SMALL_SET:
-            shift = self._top(elements)
-            elements = {a.sum(e, a.minus(shift)) for e in elements}
+        else:
+            shift = self._top(elements) if len(elements) <= SMALL_SET else self._median(elements)
+            if shift:
+                elements = {a.sum(e, a.minus(shift)) for e in elements}
         common = a.common(elements)
         if common:
             return a.sum(shift, self._times_common(common, elements))
@@ -127,6 +129,24 @@ class Largest:
         order = sorted(polys)
         vectors = [{(x, p): a.q.values[c] for c, p, x in a.terms(poly) if p or x} for poly in order]
         return order[a.greatest(vectors)[0]]
+
+    def _median(self, polys: set[int]) -> int:
+        """The sum of the medians of the coefficients, which move with translations and scales.
+
+        That is 0 where a term occurs in less than half of the sums.
+        """
+        a, n = self.a, len(polys)
+        c, p, x = (np.concatenate([a.polys[poly][k] for poly in polys]) for k in range(3))
+        order = np.lexsort((p, x)) if x.any() else p.argsort()
+        c, p, x = c[order], p[order], x[order]
+        starts = np.flatnonzero(np.diff(p, prepend=~p[0]) | np.diff(x, prepend=x[0]))
+        ends = np.append(starts[1:], c.size)
+        terms = []
+        for start, end in np.stack([starts, ends], axis=1)[2 * (ends - starts) >= n].tolist():
+            coefs = [a.q.values[i] for i in c[start:end].tolist()]
+            median = sorted([*coefs, *[Fraction(0)] * (n - len(coefs))])[n // 2]
+            terms.append((a.q.intern(median), int(p[start]), int(x[start])))
+        return a.poly(terms)
 
     def _scale(self, polys: set[int]) -> Fraction:
         """A size of a set of sums that grows with them."""

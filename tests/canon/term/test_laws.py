@@ -110,6 +110,22 @@ EQUAL = {
     "a maximum is a set": (top(X, Y, X), top(Y, X)),
     "a maximum of maxima": (top(top(*SIX[:3]), top(*SIX[3:])), top(*reversed(SIX))),
     "a large set scaled": (top(*(e * 3 for e in NINE)), top(*NINE) * 3),
+    "a large set shifted": (
+        top(*(e + X * Y * 5 + HALF for e in NINE)),
+        top(*NINE) + X * Y * 5 + HALF,
+    ),
+    "a large set shifted by an exponential": (
+        top(*(e + exp2(X) * Y for e in NINE)),
+        top(*NINE) + exp2(X) * Y,
+    ),
+    "a large set shifted and scaled": (
+        top(*(e * 3 + exp2(X) - Y for e in NINE)),
+        top(*NINE) * 3 + exp2(X) - Y,
+    ),
+    "a large set of multiples, shifted": (
+        top(*(X * (k * k) + Y * k + Z for k in range(12))),
+        top(*(X * (k * k) + Y * (k - 5) for k in range(12))) + Y * 5 + Z,
+    ),
     "a maximum shifted": (top(X + Z, Y + Z), top(X, Y) + Z),
     "a maximum scaled": (top(X * 3, Y * 3), top(X, Y) * 3),
     "a maximum of numbers": (top(X, 1, 3), top(3, X)),
@@ -318,6 +334,8 @@ DIFFERENT = {
     "sqrt(x^2), x": (sqrt(X * X), X),
     "literals in the last place": (X * TENTH, X * number(Fraction(13421772, 2**27))),
     "max, min": (top(X, Y), call("minimum", X, Y)),
+    "a large set shifted in part": (top(*(e + Z for e in NINE[1:]), X), top(*NINE) + Z),
+    "a large set shifted, less the shift": (top(*(e + HALF for e in NINE)), top(*NINE)),
     "max(-x, -y)": (top(-X, -Y), -top(X, Y)),
     "a maximum scaled by -1": (top(X * -3, Y * -3), top(X, Y) * -3),
     "one key less": (exp2(X) / L, exp2(X) / (exp2(X) + exp2(Y))),
