@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kcheck import limits
-from kcheck.canon.term.monomials import SHIFT
+from kcheck.canon.term.algebra import UNIT
+from kcheck.canon.term.monomials import ATOMS, SHIFT, Keys, Term
 from kcheck.canon.term.products import CASES
 from kcheck.canon.term.rationals import ONE
 
@@ -50,8 +51,8 @@ class Largest:
         elements = self._undominated({e for poly in polys for e in self._flat(poly)})
         if len(elements) == 1:
             return elements.pop()
-        common = a.common(elements)
-        if common:
+        common = self._common(elements)
+        if common != UNIT:
             return self._times_common(common, elements)
         shift = 0
         if len(elements) == 2:
@@ -63,8 +64,8 @@ class Largest:
             shift = self._top(elements) if len(elements) <= SMALL_SET else self._median(elements)
             if shift:
                 elements = {a.sum(e, a.minus(shift)) for e in elements}
-        common = a.common(elements)
-        if common:
+        common = self._common(elements)
+        if common != UNIT:
             return a.sum(shift, self._times_common(common, elements))
         scale = self._scale(elements)
         down = (a.q.intern(1 / scale), 0, 0)
@@ -72,12 +73,15 @@ class Largest:
         g = a.atom("max", members.tobytes())
         return a.sum(shift, a.poly([(a.q.intern(scale), g << SHIFT, 0)]))
 
-    def _times_common(self, x: int, polys: set[int]) -> int:
-        """The maximum of sums whose terms all have one exponential."""
+    def _common(self, polys: set[int]) -> Term:
+        """The exponential, and the promised inputs, that all terms have as factors."""
+        return ONE, self.f.positives.content(polys), self.a.common(polys)
+
+    def _times_common(self, factor: Term, polys: set[int]) -> int:
+        """The maximum of sums whose terms all have a positive factor."""
         a = self.a
-        down, factor = a.exponents.negative(x)
-        inside = self._maximum({a.scaled(poly, (factor, 0, down)) for poly in polys})
-        return a.scaled(inside, (ONE, 0, x))
+        down = a.power(factor, -1)
+        return a.scaled(self._maximum({a.scaled(poly, down) for poly in polys}), factor)
 
     def _two(self, one: int, other: int) -> tuple[int, int]:
         """max(one, other) as s + max(0, t), the same for either order."""
@@ -103,15 +107,31 @@ class Largest:
         """The sums whose maximum a sum is, if it is one times a positive number, plus others."""
         a = self.a
         c, p, x = a.polys[poly]
-        alone = np.flatnonzero(self.f.alone(p)).tolist() if a.atoms else []
-        inner = [i for i in alone if a.kind(int(p[i]) >> SHIFT)[0] == "max"]
-        if len(inner) != 1 or a.q.values[int(c[inner[0]])] < 0:
+        inner = self._inside(p) if a.atoms else []
+        if len(inner) != 1:
             return [poly]
-        factor = (int(c[inner[0]]), 0, int(x[inner[0]]))
-        members = a.inner(int(p[inner[0]]) >> SHIFT)
-        rest = np.arange(c.size) != inner[0]
+        i, top, key = inner[0]
+        if a.q.values[int(c[i])] < 0:
+            return [poly]
+        factor = (int(c[i]), key, int(x[i]))
+        rest = np.arange(c.size) != i
         others = a.intern(c[rest], p[rest], x[rest])
-        return [a.sum(others, a.scaled(member, factor)) for member in members]
+        return [a.sum(others, a.scaled(member, factor)) for member in a.inner(top)]
+
+    def _inside(self, p: Keys) -> list[tuple[int, int, int]]:
+        """The monomials that are a maximum times promised inputs: row, maximum, inputs."""
+        a, alone = self.a, self.f.alone(p)
+        heads = [(i, int(p[i]) >> SHIFT, 0) for i in np.flatnonzero(alone).tolist()]
+        found = [head for head in heads if a.kind(head[1])[0] == "max"]
+        if not a.promises:
+            return found
+        for i in np.flatnonzero(~alone & ((p < 0) | (p >> SHIFT >= ATOMS))).tolist():
+            powers = a.monomials.powers(int(p[i]))
+            tops = [g for g, n in powers if g >= ATOMS and a.kind(g)[0] == "max" and n == 1]
+            rest = tuple(q for q in powers if q[0] not in tops)
+            if len(tops) == 1 and all(g < ATOMS and a.promised(g) for g, _ in rest):
+                found.append((i, tops[0], a.monomials.key(rest)))
+        return found
 
     def _undominated(self, polys: set[int]) -> set[int]:
         """Of sums that differ by numbers only the greatest."""
