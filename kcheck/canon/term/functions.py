@@ -289,9 +289,23 @@ class Functions:
             if n % 2:
                 of_input = a.atom("sqrt", a.poly([(ONE, g << SHIFT, 0)]))
                 out = a.times(out, (ONE, of_input << SHIFT, 0))
+        whole = self._root_of_square(rest) if self.split else 0
+        if whole:  # |s| by cases
+            return a.scaled(self.maximum({whole, a.minus(whole)}), out)
         if rest != a.one:
             out = a.times(out, (ONE, a.atom("sqrt", rest) << SHIFT, 0))
         return a.poly([out])
+
+    def _root_of_square(self, poly: int) -> int:
+        """s of the sum s^2, if that is a product of generators; else 0."""
+        a = self.a
+        term = a.single(poly)
+        if term is None or term[1] == 0 or (term[0], term[2]) != (ONE, 0):
+            return 0
+        powers = a.monomials.powers(term[1])
+        if any(n % 2 for _, n in powers):
+            return 0
+        return a.poly([(ONE, a.monomials.key(tuple((g, n // 2) for g, n in powers)), 0)])
 
     def tanh(self, poly: int) -> int:
         """tanh s = 2 / (1 + e^{-2s}) - 1."""
