@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kcheck.canon.term.domain import TermDomain
-from tests.canon.term.expressions import Expr, X, Y, Z, build, compute, number
+from tests.canon.term.expressions import ARITY, Expr, X, Y, Z, build, call, compute, number
 from tests.canon.term.test_laws import exp2, lg2, select, sqrt, top
 
 HALF = number(Fraction(1, 2))
@@ -90,3 +94,36 @@ def test_elements_of_other_inputs_are_no_class_with_those_that_are_promised() ->
     root = d.atom("sqrt", [d.mul(v, v)])
     assert d.equal(root, v).tolist() == [[True, True], [False, False]]
     assert d.equal(root[::-1], v[::-1]).tolist() == [[False, False], [True, True]]
+
+
+OPS = ("mul", "mul", "div", "add", "sub", "lg2", "sqrt", "maximum", "select", "neg", "exp2")
+
+
+def some_product(rng: random.Random, depth: int) -> Expr:
+    if depth == 0:
+        return rng.choice((X, X, Y, Z, number(2)))
+    op = rng.choice(OPS)
+    if op == "select":
+        first, second, a, b = (some_product(rng, depth - 1) for _ in range(4))
+        return select(rng.choice(("gt", "ge", "eq")), first, second, a, b)
+    return call(
+        op,
+        *(some_product(rng, depth - 1) for _ in range((ARITY | {"lg2": 1, "sqrt": 1}).get(op, 2))),
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32))
+def test_no_false_proof(seed: int) -> None:
+    """What is proved equal is so in numbers, where it is defined."""
+    rng = random.Random(seed)
+    pool = [some_product(rng, rng.choice((1, 2, 2, 3))) for _ in range(14)]
+    domain, made = TermDomain(positive=("x", "y")), dict[Expr, Any]()
+    x, y, z = np.random.default_rng(seed).uniform(0.2, 3, (3, 60))
+    at = {"x": x, "y": y, "z": np.where(np.arange(60) % 2, z, -z)}
+    for a, b in combinations(pool, 2):
+        if domain.equal(build(a, domain, made), build(b, domain, made)).all():
+            with np.errstate(all="ignore"):
+                u, v = compute(a, at), compute(b, at)
+            there = np.isfinite(u) & np.isfinite(v)
+            np.testing.assert_allclose(u[there], v[there], rtol=1e-6, atol=1e-9)
