@@ -34,8 +34,8 @@ from kcheck.verdict import Finding, Verdict, Witness
 from kcheck.witness import Subject
 
 TRIALS = 4
-# runs that one question may take: each seed at each number of levels
-ATTEMPTS = (REDRAWS + 1) * MAX_LEVELS
+# runs that one question may take: each seed at each number of levels, roots related or not
+ATTEMPTS = 2 * (REDRAWS + 1) * MAX_LEVELS
 # how often the number of trials may grow
 ENLARGED = 4
 # log2 of the error that `proved` by identity testing allows (DESIGN.md 3)
@@ -125,10 +125,11 @@ def answer(question: Question, decide: Callable[[Question], Verdict] | None = No
 def _decide(question: Question) -> Verdict:
     run = field_run(question, TRIALS)
     try:
-        comparisons = {
-            a.name: compare(run.reference, run.subject, (a, b), run.domain)
-            for a, b in question.compared
-        }
+        comparisons = _comparisons(question, run)
+        if run.field.unrelated and any(c.different.any() for c in comparisons.values()):
+            # sqrt 2 sqrt 2 = 2: chains with roots are few, and a bound by them is weaker
+            run = field_run(question, TRIALS, run.redraws, roots=run.field.unrelated)
+            comparisons = _comparisons(question, run)
     except Unsupported as error:
         stopped = undecided(f"unsupported.{error.form}", f"an output: {error.message}")
         return Judge(question, run, {}).refutation() or stopped  # a fault on the way is a reason
@@ -174,6 +175,13 @@ def _decide(question: Question) -> Verdict:
     statistics = {**facts.pop("statistics"), **equal.statistics}
     verdict = replace(equal, **facts, statistics=statistics)
     return _for_cta(question, replace(verdict, ledger=verdict.ledger + method(verdict)))
+
+
+def _comparisons(question: Question, run: FieldRun) -> dict[str, Comparison]:
+    return {
+        a.name: compare(run.reference, run.subject, (a, b), run.domain)
+        for a, b in question.compared
+    }
 
 
 def _trust(run: FieldRun, found: Verdict | None) -> None:
@@ -321,7 +329,7 @@ def _equal(question: Question, run: FieldRun) -> Verdict:
             statistics = {"trials": run.trials, "levels": run.levels}
             return Verdict("proved", None, "identity-testing", bound, statistics=statistics)
         # the claim holds for the primes of its run: a larger run needs one of its own
-        run = field_run(question, needed, run.redraws)
+        run = field_run(question, needed, run.redraws, roots=run.field.roots)
         if not _same(question, run):
             message = f"a difference shows in {needed} trials that fewer did not show"
             return replace(undecided("opaque", message), next_steps=("another --seed",))
@@ -342,7 +350,7 @@ def _claim(question: Question, run: FieldRun) -> tuple[Claim, FieldRun]:
         except Collision:
             if run.redraws >= REDRAWS:
                 raise
-            run = field_run(question, run.trials, run.redraws + 1)
+            run = field_run(question, run.trials, run.redraws + 1, roots=run.field.roots)
             if not _same(question, run):
                 raise
 

@@ -54,7 +54,7 @@ def prove(question: Question, run: FieldRun, comparisons: dict[str, Comparison])
     while start < len(ctas):
         # all of them: each side its own grid
         part = question.ctas if size >= len(ctas) else ctas[start : start + size]
-        domain = TermDomain()
+        domain = TermDomain(positive=question.positive)
         found = _part(question, run, part, domain)
         if isinstance(found, str):
             return Proof(missing, found)

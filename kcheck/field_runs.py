@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,17 +32,25 @@ class FieldRun:
     redraws: int
 
 
-def field_run(question: Question, trials: int, redraws: int = 0, *, both: bool = True) -> FieldRun:
+def field_run(
+    question: Question,
+    trials: int,
+    redraws: int = 0,
+    *,
+    both: bool = True,
+    roots: Collection[str] = (),
+) -> FieldRun:
     """Execute both sides, with more levels and new seeds as needed.
 
-    `redraws`: how many seeds were used up before. `both`: False runs the reference only.
+    `redraws`: how many seeds were used up before. `both`: False runs the reference only. `roots`:
+    roots of numbers that the field relates to their squares.
     """
     levels = 1 + any(
         i.opcode[0] == "ex2" for s in (question.reference, question.subject) for i in s.kernel.code
     )
     deeper = False
     while True:
-        field = FieldDomain(question.seed + redraws, trials, levels, deeper=deeper)
+        field = FieldDomain(question.seed + redraws, trials, levels, deeper=deeper, roots=roots)
         domain = question.within_ranges(field)
         reals: Reals[Any] = Reals(domain)
         try:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def claim(question: Question, run: FieldRun) -> Claim:
     """What the equality that `run` found rests on: both sides again, with degrees and supports."""
-    field = FieldDomain(question.seed + run.redraws, run.trials, run.levels)
+    field = FieldDomain(question.seed + run.redraws, run.trials, run.levels, roots=run.field.roots)
     domain = BoundDomain(field, unknown_shapes(question.reference, question.subject))
     reals: Reals[Any] = Reals(question.within_ranges(domain))
 

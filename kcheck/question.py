@@ -86,6 +86,12 @@ class Question:
         return RangedDomain(domain, known, nonzero, integers)
 
     @property
+    def positive(self) -> set[str]:
+        """The inputs that preconditions say are positive."""
+        known = ranges(self.reference.launch, self.subject.launch)
+        return {name for name, (low, _) in known.items() if low > 0}
+
+    @property
     def compared(self) -> list[tuple[Tensor, Tensor]]:
         """The pairs whose contents must agree."""
         return [

@@ -56,6 +56,36 @@ EQUAL = {
         "mul.f32 %f3, %f1, %f4;",
         "add.f32 %f3, %f1, %f1;",
     ),
+    "the literal of sqrt 2, twice": (
+        "mul.f32 %f3, %f1, 0f3FB504F3; mul.f32 %f3, %f3, 0f3FB504F3;",
+        "add.f32 %f3, %f1, %f1;",
+    ),
+    "1/sqrt 2, each on one factor": (
+        "mul.f32 %f3, %f1, 0f3F3504F3; mul.f32 %f4, %f2, 0f3F3504F3; mul.f32 %f3, %f3, %f4;",
+        "mul.f32 %f3, %f1, %f2; mul.f32 %f3, %f3, 0f3F000000;",
+    ),
+    "1/sqrt 32 each on one factor": (
+        "mul.f32 %f3, %f1, 0f3E3504F3; mul.f32 %f4, %f2, 0f3E3504F3; mul.f32 %f3, %f3, %f4;",
+        "mul.f32 %f3, %f1, %f2; mul.f32 %f3, %f3, 0f3D000000;",
+    ),
+    "sqrt 2 sqrt 3 and sqrt 6": (
+        "mul.f32 %f3, %f1, 0f3FB504F3; mul.f32 %f4, %f2, 0f3FDDB3D7; mul.f32 %f3, %f3, %f4;",
+        "mul.f32 %f3, %f1, %f2; mul.f32 %f3, %f3, 0f401CC471;",
+    ),
+    "sqrt 5 sqrt 7, squared": (
+        "mul.f32 %f3, %f1, 0f400F1BBD; mul.f32 %f4, %f2, 0f402953FD; mul.f32 %f3, %f3, %f4;"
+        "mul.f32 %f3, %f3, %f3;",
+        "mul.f32 %f3, %f1, %f2; mul.f32 %f3, %f3, %f3; mul.f32 %f3, %f3, 0f420C0000;",
+    ),
+    "2^(1/2) and sqrt 2": (
+        f"add.f32 %f3, %f1, 0f3F000000; {EXP}",
+        f"mov.f32 %f3, %f1; {EXP} mul.f32 %f3, %f3, 0f3FB504F3;",
+    ),
+    "scores of q and k scaled by 64^-1/4 each": (
+        "mul.f32 %f3, %f1, 0f3EB504F3; mul.f32 %f4, %f2, 0f3EB504F3; mul.f32 %f3, %f3, %f4;"
+        f"mul.f32 %f3, %f3, 0f3FB8AA3B; {EXP}",
+        f"mul.f32 %f3, %f1, %f2; mul.f32 %f3, %f3, 0f3E000000; mul.f32 %f3, %f3, 0f3FB8AA3B; {EXP}",
+    ),
     "gelu's inner polynomial": (
         "mul.f32 %f4, %f1, %f1; mul.f32 %f4, %f4, %f1; mul.f32 %f5, %f4, 0f3D372713;"
         "add.f32 %f5, %f5, %f1; mul.f32 %f3, %f5, 0f3F4C422A; tanh.approx.f32 %f3, %f3;",
@@ -135,6 +165,21 @@ APART = {
     "pi and 22/7": (
         "mul.f32 %f3, %f1, 0f40490FDB;",
         "mul.f32 %f3, %f1, 0f40492492;",
+        ("refuted", "value.mismatch"),
+    ),
+    "sqrt 2 twice, and 3": (
+        "mul.f32 %f3, %f1, 0f3FB504F3; mul.f32 %f3, %f3, 0f3FB504F3;",
+        "mul.f32 %f3, %f1, 0f40400000;",
+        ("refuted", "value.mismatch"),
+    ),
+    "sqrt 2 sqrt 3 and sqrt 5": (
+        "mul.f32 %f3, %f1, 0f3FB504F3; mul.f32 %f3, %f3, 0f3FDDB3D7;",
+        "mul.f32 %f3, %f1, 0f400F1BBD;",
+        ("refuted", "value.mismatch"),
+    ),
+    "sqrt 2 and its opposite, twice": (
+        "mul.f32 %f3, %f1, 0f3FB504F3; mul.f32 %f3, %f3, 0f3FB504F3;",
+        "mul.f32 %f3, %f1, 0f3FB504F3; mul.f32 %f3, %f3, 0fBFB504F3;",
         ("refuted", "value.mismatch"),
     ),
     "log2 e forgotten": (

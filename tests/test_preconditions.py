@@ -67,6 +67,44 @@ def test_a_range_decides(body: str, engine: str) -> None:
     assert told(check(body, COPY, Promise(-1.0, 1.0))) == DIFFER
 
 
+SQUARE = "mul.f32 %f4, %f1, %f1;"
+# bodies that are equal for x > 0 only, or proved to be for these only
+LAWS = {
+    "log2 of a square": (
+        f"{SQUARE} lg2.approx.f32 %f3, %f4;",
+        "lg2.approx.f32 %f3, %f1; add.f32 %f3, %f3, %f3;",
+        "undecided",
+    ),
+    "log2 of a quotient": (
+        "div.rn.f32 %f4, %f2, %f1; lg2.approx.f32 %f3, %f4;",
+        "lg2.approx.f32 %f3, %f2; lg2.approx.f32 %f4, %f1; sub.f32 %f3, %f3, %f4;",
+        "undecided",
+    ),
+    "the root of a square": (f"{SQUARE} sqrt.rn.f32 %f3, %f4;", "mov.f32 %f3, %f1;", "refuted"),
+    "the root of a product": (
+        "mul.f32 %f4, %f1, %f2; sqrt.rn.f32 %f3, %f4;",
+        "sqrt.rn.f32 %f3, %f1; sqrt.rn.f32 %f4, %f2; mul.f32 %f3, %f3, %f4;",
+        "undecided",
+    ),
+    "a maximum": (
+        f"{SQUARE} mul.f32 %f5, %f1, %f2; max.f32 %f3, %f4, %f5;",
+        "max.f32 %f3, %f1, %f2; mul.f32 %f3, %f3, %f1;",
+        "refuted",
+    ),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("promise", [POSITIVE, Promise(0.25, 8.0), Promise(low=0.5)])
+def test_what_is_positive_is_a_factor(law: str, promise: Promise) -> None:
+    first, second, otherwise = LAWS[law]
+    bodies = on_floats(first), on_floats(second)
+    verdict = check(*bodies, promise)
+    assert (*told(verdict), verdict.method) == (*PROVED, "exact")
+    assert any("`x`" in line and "(a number of f32)" in line for line in verdict.ledger)
+    assert check(*bodies).verdict == otherwise
+
+
 def test_zero_is_not_positive() -> None:
     assert told(check(RELU, COPY, Promise(low=0.0))) == PROVED
     assert told(check(CHOICE, COPY, Promise(low=0.0))) == DIFFER

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kcheck.canon.domain import Bool, Index
 from kcheck.canon.exponents import Condition, Exponents
 from kcheck.canon.field import FieldDomain
-from kcheck.canon.known import Known, Number
+from kcheck.canon.known import ROOTS, Known, Number
 from kcheck.canon.residues import FieldStore, FieldValue
 from kcheck.canon.size import SYMBOL, Size, Zero, of_constants
 from kcheck.canon.size import ZERO as NOTHING
@@ -136,7 +136,8 @@ class BoundDomain:
         if self.supports:
             ids = self.supports.forms.constants(exact)
             support = self.supports.blank(index.shape, ids[index])
-        return BoundValue(self.field.constants(exact, index), of_constants(exact), support)
+        size = of_constants(map(self.field.symbols.length, values))
+        return BoundValue(self.field.constants(exact, index), size, support)
 
     def input(self, name: str, n: int) -> BoundValue:
         """The symbols of a tensor."""
@@ -325,7 +326,8 @@ class BoundDomain:
                 condition = condition.hull(self.exponents.condition(cone))
         if self._named:
             condition = condition.hull(Condition("no theorem for infinities that inputs choose"))
-        return Claim(zero, condition, self.tests, self.hashed, self._relations)
+        roots = tuple(sorted(int(ROOTS[symbol]) for symbol in self.field.roots))
+        return Claim(zero, condition, self.tests, self.hashed, self._relations, roots)
 
     @property
     def _relations(self) -> int:

@@ -9,19 +9,21 @@ equal residues in every trial; docs/identity-testing.md bounds the chance of the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kcheck.canon import chains, modular
+from kcheck.canon import chains, modular, pools
 from kcheck.canon.domain import Bool, Collision, Index, LevelsExhausted
 from kcheck.canon.hashing import Permutation, Residues, Words, pack
-from kcheck.canon.known import Number, RandomSymbols
+from kcheck.canon.known import ROOTS, Known, Number, RandomSymbols
 from kcheck.canon.residues import FieldInput, FieldStore, FieldValue, align, widen
 from kcheck.canon.sets import MaxSets
 
+# chains to draw from, below which roots are not related to their squares
+LEAST = 64
 # symbols of one input whose residues are kept; larger inputs would outgrow the lanes in flight
 KEPT = 1 << 20
 
@@ -33,15 +35,28 @@ class FieldDomain:
     raises LevelsExhausted for an exp2 too many (`deeper`: takes it for an atom) and Collision where
     chance struck (draw a new seed). `atoms` and `max_sets` count what entered the tables, for the
     error bound.
+
+    `roots`: those of `canon.known.ROOTS` that are roots modulo all primes; empty afterwards if too
+    few chains have them. `unrelated`: the others that occurred.
     """
 
     def __init__(
-        self, seed: int, trials: int = 4, levels: int = 1, *, deeper: bool = False
+        self,
+        seed: int,
+        trials: int = 4,
+        levels: int = 1,
+        *,
+        deeper: bool = False,
+        roots: Collection[str] = (),
     ) -> None:
         self.seed, self.trials, self.levels, self.deeper = seed, trials, levels, deeper
+        squares = [int(ROOTS[symbol]) for symbol in roots]
+        few = bool(squares) and pools.pool(levels, squares) < LEAST
+        self.roots: frozenset[str] = frozenset() if few else frozenset(roots)
+        self.unrelated: set[str] = set()
         self._key = hashlib.sha256(f"kcheck {seed} {trials} {levels}".encode()).digest()
         rng = np.random.Generator(np.random.PCG64(int.from_bytes(self._key, "big")))
-        self.primes = chains.draw(rng, trials, levels)
+        self.primes = chains.draw(rng, trials, levels, () if few else squares)
         self.atoms = 0
         self._moduli: dict[tuple[int, int], Words] = {}
         self._powers = modular.power_tables(self.primes) if levels > 1 else None
@@ -50,7 +65,7 @@ class FieldDomain:
         self._functions: dict[tuple[str, int], tuple[Permutation, Residues]] = {}
         self._sets = MaxSets(self._key, self.primes)
         self._identities = Permutation(self._key, "identities")
-        self.symbols = RandomSymbols(self._key)
+        self.symbols = RandomSymbols(self._key, self.roots, self.primes.ravel().tolist())
 
     @property
     def max_sets(self) -> int:
@@ -75,6 +90,8 @@ class FieldDomain:
 
         Random integers stand for irrational constants, the same ones in all trials.
         """
+        used = {s for v in values if isinstance(v, Known) for s, _ in v.powers}
+        self.unrelated |= used & ROOTS.keys() - self.roots
         table = np.stack([self._constant(self.symbols.rational(v)) for v in values], axis=-1)
         return FieldValue(table.take(index, axis=2))
 

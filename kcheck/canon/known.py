@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -159,10 +159,20 @@ class RandomSymbols:
 
     A polynomial in the symbols that is not zero as such is zero there with probability at most
     its degree / 2^(RANDOM_BITS - 1) (Schwartz and Zippel).
+
+    Those of `primes`, at which the roots in `related` are squares, get longer integers that are
+    such roots modulo each of these primes (3 mod 4); the rest of them is as random.
     """
 
-    def __init__(self, key: bytes) -> None:
-        self._values = {symbol: self._draw(key, symbol) for symbol in SYMBOLS}
+    def __init__(
+        self, key: bytes, related: Collection[str] = (), primes: Collection[int] = ()
+    ) -> None:
+        self._random = {symbol: self._draw(key, symbol) for symbol in SYMBOLS}
+        self._values = dict(self._random)
+        modulus = math.prod(set(primes))
+        for symbol in related:
+            root = _common_root(ROOTS[symbol].numerator, primes)
+            self._values[symbol] = root + modulus * self._random[symbol]
 
     @staticmethod
     def _draw(key: bytes, symbol: str) -> Fraction:
@@ -172,7 +182,28 @@ class RandomSymbols:
 
     def rational(self, number: Number) -> Fraction:
         """What stands for a number; a rational for itself."""
+        return self._put(number, self._values)
+
+    def length(self, number: Number) -> Fraction:
+        """The same, as long as it counts in a bound: there a root is a number above 1."""
+        return self._put(number, self._random)
+
+    @staticmethod
+    def _put(number: Number, values: Mapping[str, Fraction]) -> Fraction:
         factor, powers = _parts(number)
         for symbol, power in powers:
-            factor *= self._values[symbol] ** power
+            factor *= values[symbol] ** power
         return factor
+
+
+def _common_root(square: int, primes: Collection[int]) -> int:
+    """A number whose square is a given one modulo each of some primes, and itself a square there.
+
+    So the root of 2 is 2^(1/2) of the field engine.
+    """
+    root, modulus = 0, 1
+    for p in set(primes):
+        here = pow(square, (p + 1) // 4, p)
+        root += modulus * ((here - root) * pow(modulus, -1, p) % p)
+        modulus *= p
+    return root

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from kcheck.canon.chains import POOL
 from kcheck.canon.exponents import Condition
 from kcheck.canon.known import RANDOM_BITS
+from kcheck.canon.pools import pool
 from kcheck.canon.size import Zero, log_sum
 
 TARGET = -80.0  # log2 of the error that a proof may have
@@ -22,7 +22,8 @@ class Claim(NamedTuple):
     `zero`: a bound on every polynomial that was tested for zero; `condition`: what holds for the
     exponents; `tests`: comparisons that the run relied on; `hashed`: values known by 128 bits;
     `relations`: pairs of exponents whose relation may be that of the random integers only that
-    stand for irrational constants; 0 if there are none.
+    stand for irrational constants; 0 if there are none; `roots`: numbers whose square roots are
+    roots modulo all primes.
     """
 
     zero: Zero
@@ -30,6 +31,7 @@ class Claim(NamedTuple):
     tests: int
     hashed: int
     relations: int = 0
+    roots: tuple[int, ...] = ()
 
 
 def error_log2(
@@ -88,5 +90,6 @@ def per_trial(claim: Claim, levels: int) -> float:
     x, e, rests = _degrees(claim)  # p0 > 2^30, p1 > 2^29
     zero, condition = claim.zero, claim.condition
     total = x / 2.0**30 + (e + rests) / 2.0**29
-    total += condition.root * (zero.bits + 1) / 30 / POOL[levels]
+    degree = condition.root * 2 ** len(claim.roots)
+    total += degree * (zero.bits + 1) / 30 / pool(levels, claim.roots)
     return total

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import sympy
 
-from kcheck.canon import chains
+from kcheck.canon import chains, pools
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +66,33 @@ def test_count_is_exact_on_a_part(levels: int, counter: ModuleType) -> None:
         divides = (p + 1) % (1 << (levels + 1)) == 0
         expected += divides and all(sympy.isprime(q) for q in chain)
     assert expected > 0
-    assert counter.count(levels, low, high) == expected
+    assert counter.count(levels, low, high)[0] == expected
+
+
+@pytest.mark.parametrize("roots", [(2,), (2, 5), (3, 7, 13)])
+def test_chains_with_roots_are_counted(roots: tuple[int, ...], counter: ModuleType) -> None:
+    low, high, levels = 1_200_000_000, 1_200_200_000, 2
+    chained = [
+        p
+        for p in sympy.primerange(low, high)
+        if p % 8 == 7
+        and sympy.isprime(p // 2)
+        and all(sympy.legendre_symbol(d, q) == 1 for d in roots for q in (p, p // 2))
+    ]
+    at = sum(1 << pools.ROOTS.index(d) for d in roots)
+    assert counter.count(levels, low, high)[at] == len(chained)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+@pytest.mark.parametrize("roots", [(2,), (3,), (2, 7), (5, 11)])
+def test_drawn_chains_have_the_roots(levels: int, roots: tuple[int, ...]) -> None:
+    primes = chains.draw(np.random.default_rng(levels), 8, levels, roots)
+    assert all(sympy.legendre_symbol(d, p) == 1 for d in roots for p in primes.ravel().tolist())
 
 
 def test_pool_of_four_levels_is_as_counted(counter: ModuleType) -> None:
-    assert counter.count(4) == chains.POOL[4]
+    sets = ([d for i, d in enumerate(pools.ROOTS) if k >> i & 1] for k in range(64))
+    assert counter.count(4) == [pools.pool(4, roots) for roots in sets]
 
 
 def test_pool_is_as_large_as_the_density_of_draws_says() -> None:
@@ -81,5 +103,5 @@ def test_pool_is_as_large_as_the_density_of_draws_says() -> None:
     hits = sum(
         chains.is_prime(step * n - 1) and chains.is_prime(step * n // 2 - 1) for n in m.tolist()
     )
-    share = chains.POOL[2] / ((chains.HIGH - chains.LOW) // step)
+    share = pools.POOL[2] / ((chains.HIGH - chains.LOW) // step)
     assert hits / len(m) == pytest.approx(share, rel=0.25)

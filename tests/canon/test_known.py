@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kcheck.canon.bound import BoundDomain
@@ -21,6 +21,7 @@ from kcheck.canon.known import (
     LOG2E,
     MAX_POWER,
     RANDOM_BITS,
+    ROOTS,
     SQRT_PI,
     SYMBOLS,
     Known,
@@ -212,3 +213,27 @@ def test_enclosures_hold_the_number() -> None:
         assert b - a < 1e-15
     wide = _lanes(EnclosureDomain({}, widen=True), LOG)
     assert wide.high[0] - wide.low[0] > 1e-7
+
+
+ROOTED = st.builds(
+    known,
+    st.fractions(-5, 5, max_denominator=20).filter(bool),
+    st.dictionaries(st.sampled_from(list(ROOTS)), st.integers(0, 1)),
+)
+
+
+@given(ROOTED, ROOTED, st.integers(1, 3), st.integers(0, 2**40))
+def test_the_field_relates_roots_to_their_squares(
+    a: Number, b: Number, levels: int, seed: int
+) -> None:
+    """Products in the field are those of the numbers, at every level; others are told apart."""
+    used = {s for x in (a, b) if isinstance(x, Known) for s, _ in x.powers}
+    field = FieldDomain(seed, 2, levels, roots=used)
+    assume(field.roots == used)
+    product, minus = times(a, b), times(times(a, b) or Fraction(0), Fraction(-1))
+    assert product is not None
+    assert minus is not None
+    x, y, z, other = (field.constants([n], np.zeros(1, np.int64)) for n in (a, b, product, minus))
+    assert (field.mul(x, y).r == z.r).all()
+    assert not field.equal(field.mul(x, y), other).any()
+    assert field.unrelated == set()

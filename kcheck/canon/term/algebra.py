@@ -33,9 +33,13 @@ NOTHING: Term = (ZERO, 0, 0)
 
 
 class Algebra:
-    """The tables of one proof. `atoms`: what each generator from ATOMS on stands for."""
+    """The tables of one proof. `atoms`: what each generator from ATOMS on stands for.
 
-    def __init__(self) -> None:
+    `promises`: generators of inputs that are positive.
+    """
+
+    def __init__(self, promises: list[range] | None = None) -> None:
+        self.promises: list[range] = [] if promises is None else promises
         self.q = Rationals()
         self.monomials = Monomials(self._laws)
         self.exponents = Exponents(self.q)
@@ -134,6 +138,10 @@ class Algebra:
             members: list[int] = np.frombuffer(what[1], np.int32).tolist()
             return members
         return list(what[1:])
+
+    def promised(self, generator: int) -> bool:
+        """Is an input positive?"""
+        return any(generator in inputs for inputs in self.promises)
 
     # terms
 

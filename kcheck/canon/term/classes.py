@@ -2,7 +2,8 @@
 
 If renaming the inputs of an element turns its graph into that of another one, then what is proved
 of the first, for all inputs, holds for the second; and what is not proved of one would not be of
-the other. The renaming has to keep distinct inputs apart, so that no divisor becomes 0.
+the other. The renaming has to keep distinct inputs apart, so that no divisor becomes 0, and those
+that are promised to be positive among themselves: proofs make use of it.
 """
 
 from __future__ import annotations
@@ -101,6 +102,8 @@ class _Walk:
             leaf = mine < 0
             self._good &= ((theirs < 0) == leaf[:, None]).all(0)
             inputs.append(theirs[leaf])
+            positive = self._dag.promised(theirs[leaf])
+            self._good &= (positive == positive[:, :1]).all(0)
             nodes = self._arguments(mine[~leaf], np.maximum(theirs[~leaf], 0))
         found = np.sort(np.concatenate(inputs), axis=0)
         self.same: Bool = self._good & (found[1:] != found[:-1]).all(0)

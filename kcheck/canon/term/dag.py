@@ -35,10 +35,14 @@ class BudgetSpent(Exception):
 
 
 class Dag:
-    """Rows (op, a, b, c); what an operation does not use is 0."""
+    """Rows (op, a, b, c); what an operation does not use is 0.
+
+    `promises`: generators of inputs that are positive.
+    """
 
     def __init__(self) -> None:
         self.count = 0
+        self.promises: list[range] = []
         self._op = np.zeros(_FIRST, np.uint8)
         self._args = np.zeros((3, _FIRST), np.int32)
 
@@ -64,6 +68,13 @@ class Dag:
             self._args[i, start:stop].reshape(shape)[...] = arg
         self.count = stop
         return np.arange(start, stop, dtype=np.int32).reshape(shape)
+
+    def promised(self, nodes: Nodes) -> NDArray[np.bool_]:
+        """Which nodes are inputs that are positive."""
+        out = np.zeros(nodes.shape, bool)
+        for inputs in self.promises:
+            out |= (-nodes >= inputs.start) & (-nodes < inputs.stop)
+        return out
 
     def _grow(self) -> None:
         if self._op.size > MOST:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -36,11 +36,15 @@ from kcheck.canon.term.equality import Equality
 
 
 class TermDomain:
-    """Exact values. `equal` says True only where a proof was found."""
+    """Exact values. `equal` says True only where a proof was found.
 
-    def __init__(self, dag: Dag | None = None) -> None:
+    `positive`: inputs whose elements are promised to be positive.
+    """
+
+    def __init__(self, dag: Dag | None = None, positive: Collection[str] = ()) -> None:
         self.dag = Dag() if dag is None else dag
-        self.algebra = Algebra()
+        self.algebra = Algebra(self.dag.promises)
+        self._positive = positive
         self.names: list[str] = []
         # what a row CONST means by i
         self.numbers: list[Number] = []
@@ -72,6 +76,8 @@ class TermDomain:
         if known.size < n:
             more = n - known.size
             new = -np.arange(self._symbols + 1, self._symbols + more + 1, dtype=np.int32)
+            if name in self._positive:
+                self.dag.promises.append(range(self._symbols + 1, self._symbols + more + 1))
             self._symbols += more
             known = self._inputs[name] = np.concatenate([known, new])
         return TermValue(known[:n])

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from kcheck import limits
 from kcheck.canon.constants import MASKED
 from kcheck.canon.known import LOG2E, known
-from kcheck.canon.term.algebra import INDICATORS, SIGNS, UNIT, Algebra, opposite
+from kcheck.canon.term.algebra import INDICATORS, UNIT, Algebra, opposite
 from kcheck.canon.term.largest import Largest
-from kcheck.canon.term.monomials import ATOMS, LOW, SHIFT, Keys, Powers
+from kcheck.canon.term.monomials import ATOMS, LOW, SHIFT, Keys, Powers, Term
+from kcheck.canon.term.positives import Positives
 from kcheck.canon.term.products import CASES, monomial, products, where
 from kcheck.canon.term.rationals import ONE, uniform
 from kcheck.canon.term.zeros import where_zero
@@ -27,6 +28,8 @@ _POWERS = 64
 _NAMES = frozenset({"form", "inverse", "sqrt"})
 # of these functions sums are 0 everywhere, or on no region
 _ANALYTIC = frozenset({"input", "form", "inverse"})
+# powers of a sum that are generators
+_SHARES = {"form": Fraction(1), "inverse": Fraction(-1), "sqrt": Fraction(1, 2)}
 _ODD, _EVEN = frozenset({"sin", "rint", "trunc", "erf"}), frozenset({"cos"})
 
 
@@ -40,6 +43,7 @@ class Functions:
         self.a = algebra
         self.split = split
         self._memo: dict[tuple[str, int], int] = {}
+        self.positives = Positives(algebra)
         self._largest = Largest(self)
         self._within: dict[tuple[int, bool], frozenset[int]] = {}
 
@@ -147,10 +151,9 @@ class Functions:
         if poly == 0:
             return self.a.poly([(ONE, self.a.atom("over", 0) << SHIFT, 0)])
         if not self._invertible(poly):
-            size, x, rest = self._positive_lead(poly)
-            factor = self.a.power((self.a.q.intern(size), 0, x), -1)
+            factor, rest = self._positive_factor(poly)
             over = (ONE, self.a.atom("over", rest) << SHIFT, 0)
-            return self.a.poly([self.a.times(over, factor)])
+            return self.a.poly([self.a.times(over, self.a.power(factor, -1))])
         return self.a.poly([self.a.power(self.a.lazy(poly), -1)])
 
     # exponentials and logarithms
@@ -223,13 +226,14 @@ class Functions:
         factor, whole = a.exponents.of({base: Fraction(1)})
         return a.atom("lg2", a.poly([(whole, 0, factor)])) << SHIFT
 
-    def _positive_lead(self, poly: int) -> tuple[Fraction, int, int]:
-        """A sum as |c| 2^h times a sum whose lead has coefficient 1 or -1 and no exponential."""
+    def _positive_factor(self, poly: int) -> tuple[Term, int]:
+        """A sum as |c| 2^h, times promised inputs, times a sum: the lead of that has coefficient 1
+        or -1 and no exponential.
+        """
         a = self.a
         c, _, x = a.lead(poly)
-        size = abs(a.q.values[c])
-        inverse = a.power((a.q.intern(size), 0, x), -1)
-        return size, x, a.scaled(poly, inverse)
+        factor = a.q.intern(abs(a.q.values[c])), self.positives.content([poly]), x
+        return factor, a.scaled(poly, a.power(factor, -1))
 
     def lg2(self, poly: int) -> int:
         """lg2 s: positive factors come apart; the rest, as a whole, is positive too (ledger)."""
@@ -239,16 +243,19 @@ class Functions:
         a = self.a
         if poly == 0:
             return a.poly([(ONE, a.atom("undefined lg2") << SHIFT, 0)])
-        size, x, rest = self._positive_lead(poly)
-        parts = [self._lg2_number(size), self.exponent(x)]
+        (c, p, x), rest = self._positive_factor(poly)
+        parts = [self._lg2_number(a.q.values[c]), self.exponent(x)]
+        for g, n in a.monomials.powers(p):
+            of_input = a.atom("lg2", a.poly([(ONE, g << SHIFT, 0)])) << SHIFT
+            parts.append(a.poly([(a.q.intern(Fraction(n)), of_input, 0)]))
         term = a.single(rest)
         powers = a.monomials.powers(term[1]) if term is not None else ()
         alone = powers if term is not None and term[0] == ONE and len(powers) == 1 else ()
         for g, n in powers:
             kind, *inner = a.kind(g)
             # factors of a product that is positive need not be
-            if kind in SIGNS and (self.sign(inner[0]) == 1 or alone == ((g, 1),)):
-                times = a.q.intern(Fraction(SIGNS[kind] * n))
+            if kind in _SHARES and (self.sign(inner[0]) == 1 or alone == ((g, 1),)):
+                times = a.q.intern(_SHARES[kind] * n)
                 parts.append(a.scaled(self.lg2(inner[0]), (times, 0, 0)))
                 rest = a.scaled(rest, a.power((ONE, g << SHIFT, 0), -n))
         if rest != a.one:
@@ -273,14 +280,34 @@ class Functions:
         a = self.a
         if poly == 0:
             return 0
-        size, x, rest = self._positive_lead(poly)
+        (c, p, x), rest = self._positive_factor(poly)
+        size = a.q.values[c]
         half, factor = a.exponents.scaled(x, Fraction(1, 2))
         primes = [*_factors(size.numerator), *((p, -n) for p, n in _factors(size.denominator))]
         root, whole = a.exponents.of({p: Fraction(n, 2) for p, n in primes})
         out = a.times((factor, 0, half), (whole, 0, root))
+        for g, n in a.monomials.powers(p):
+            out = a.times(out, a.power((ONE, g << SHIFT, 0), n // 2))
+            if n % 2:
+                of_input = a.atom("sqrt", a.poly([(ONE, g << SHIFT, 0)]))
+                out = a.times(out, (ONE, of_input << SHIFT, 0))
+        whole = self._root_of_square(rest) if self.split else 0
+        if whole:  # |s| by cases
+            return a.scaled(self.maximum({whole, a.minus(whole)}), out)
         if rest != a.one:
             out = a.times(out, (ONE, a.atom("sqrt", rest) << SHIFT, 0))
         return a.poly([out])
+
+    def _root_of_square(self, poly: int) -> int:
+        """s of the sum s^2, if that is a product of generators; else 0."""
+        a = self.a
+        term = a.single(poly)
+        if term is None or term[1] == 0 or (term[0], term[2]) != (ONE, 0):
+            return 0
+        powers = a.monomials.powers(term[1])
+        if any(n % 2 for _, n in powers):
+            return 0
+        return a.poly([(ONE, a.monomials.key(tuple((g, n // 2) for g, n in powers)), 0)])
 
     def tanh(self, poly: int) -> int:
         """tanh s = 2 / (1 + e^{-2s}) - 1."""
@@ -311,7 +338,7 @@ class Functions:
         sign = self.sign(poly)
         if sign is not None:
             return a.one if sign > 0 else 0
-        _, _, rest = self._positive_lead(poly)
+        _, rest = self._positive_factor(poly)
         if a.q.values[a.lead(rest)[0]] > 0:
             return a.poly([(ONE, a.atom("positive", rest) << SHIFT, 0)])
         rest = a.minus(rest)
@@ -329,21 +356,14 @@ class Functions:
         sign = self.sign(poly)
         if sign is not None:
             return 0 if sign else a.one
-        _, _, rest = self._positive_lead(poly)
+        _, rest = self._positive_factor(poly)
         if a.q.values[a.lead(rest)[0]] < 0:
             rest = a.minus(rest)
         return a.poly([(ONE, a.atom("zero", rest) << SHIFT, 0)])
 
     def sign(self, poly: int) -> int | None:
-        """1, 0 or -1 where all terms are numbers times exponentials of one sign, else None."""
-        a = self.a
-        c, p, _ = a.polys[poly]
-        if not c.size:
-            return 0
-        signs = {a.q.values[i] > 0 for i in set(c.tolist())}
-        if len(signs) > 1 or p.any():
-            return None
-        return 1 if signs == {True} else -1
+        """1, 0 or -1 where a sum is known to be positive, 0 or negative, else None."""
+        return self.positives.sign(poly)
 
     def is_thin(self, poly: int) -> bool:
         """Is the set where a sum is 0 certainly without inner points? It is where terms have one

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kcheck import limits
-from kcheck.canon.term.monomials import SHIFT
+from kcheck.canon.term.algebra import UNIT
+from kcheck.canon.term.monomials import ATOMS, SHIFT, Keys, Term
 from kcheck.canon.term.products import CASES
 from kcheck.canon.term.rationals import ONE
 
 if TYPE_CHECKING:
     from kcheck.canon.term.functions import Functions
 
-# sets up to this size are normalized by translation
+# sets up to this size are translated by an element, so that it becomes 0; larger ones only by what
+# most elements have in common: else each score of a row would become as long as two
 SMALL_SET = 8
 
 
@@ -49,8 +51,8 @@ class Largest:
         elements = self._undominated({e for poly in polys for e in self._flat(poly)})
         if len(elements) == 1:
             return elements.pop()
-        common = a.common(elements)
-        if common:
+        common = self._common(elements)
+        if common != UNIT:
             return self._times_common(common, elements)
         shift = 0
         if len(elements) == 2:
@@ -58,11 +60,12 @@ class Largest:
             if self.f.split:
                 return a.sum(shift, self._part(rest))
             elements = {0, rest}
-        elif len(elements) <= SMALL_SET:
-            shift = self._top(elements)
-            elements = {a.sum(e, a.minus(shift)) for e in elements}
-        common = a.common(elements)
-        if common:
+        else:
+            shift = self._top(elements) if len(elements) <= SMALL_SET else self._median(elements)
+            if shift:
+                elements = {a.sum(e, a.minus(shift)) for e in elements}
+        common = self._common(elements)
+        if common != UNIT:
             return a.sum(shift, self._times_common(common, elements))
         scale = self._scale(elements)
         down = (a.q.intern(1 / scale), 0, 0)
@@ -70,12 +73,15 @@ class Largest:
         g = a.atom("max", members.tobytes())
         return a.sum(shift, a.poly([(a.q.intern(scale), g << SHIFT, 0)]))
 
-    def _times_common(self, x: int, polys: set[int]) -> int:
-        """The maximum of sums whose terms all have one exponential."""
+    def _common(self, polys: set[int]) -> Term:
+        """The exponential, and the promised inputs, that all terms have as factors."""
+        return ONE, self.f.positives.content(polys), self.a.common(polys)
+
+    def _times_common(self, factor: Term, polys: set[int]) -> int:
+        """The maximum of sums whose terms all have a positive factor."""
         a = self.a
-        down, factor = a.exponents.negative(x)
-        inside = self._maximum({a.scaled(poly, (factor, 0, down)) for poly in polys})
-        return a.scaled(inside, (ONE, 0, x))
+        down = a.power(factor, -1)
+        return a.scaled(self._maximum({a.scaled(poly, down) for poly in polys}), factor)
 
     def _two(self, one: int, other: int) -> tuple[int, int]:
         """max(one, other) as s + max(0, t), the same for either order."""
@@ -101,15 +107,31 @@ class Largest:
         """The sums whose maximum a sum is, if it is one times a positive number, plus others."""
         a = self.a
         c, p, x = a.polys[poly]
-        alone = np.flatnonzero(self.f.alone(p)).tolist() if a.atoms else []
-        inner = [i for i in alone if a.kind(int(p[i]) >> SHIFT)[0] == "max"]
-        if len(inner) != 1 or a.q.values[int(c[inner[0]])] < 0:
+        inner = self._inside(p) if a.atoms else []
+        if len(inner) != 1:
             return [poly]
-        factor = (int(c[inner[0]]), 0, int(x[inner[0]]))
-        members = a.inner(int(p[inner[0]]) >> SHIFT)
-        rest = np.arange(c.size) != inner[0]
+        i, top, key = inner[0]
+        if a.q.values[int(c[i])] < 0:
+            return [poly]
+        factor = (int(c[i]), key, int(x[i]))
+        rest = np.arange(c.size) != i
         others = a.intern(c[rest], p[rest], x[rest])
-        return [a.sum(others, a.scaled(member, factor)) for member in members]
+        return [a.sum(others, a.scaled(member, factor)) for member in a.inner(top)]
+
+    def _inside(self, p: Keys) -> list[tuple[int, int, int]]:
+        """The monomials that are a maximum times promised inputs: row, maximum, inputs."""
+        a, alone = self.a, self.f.alone(p)
+        heads = [(i, int(p[i]) >> SHIFT, 0) for i in np.flatnonzero(alone).tolist()]
+        found = [head for head in heads if a.kind(head[1])[0] == "max"]
+        if not a.promises:
+            return found
+        for i in np.flatnonzero(~alone & ((p < 0) | (p >> SHIFT >= ATOMS))).tolist():
+            powers = a.monomials.powers(int(p[i]))
+            tops = [g for g, n in powers if g >= ATOMS and a.kind(g)[0] == "max" and n == 1]
+            rest = tuple(q for q in powers if q[0] not in tops)
+            if len(tops) == 1 and all(g < ATOMS and a.promised(g) for g, _ in rest):
+                found.append((i, tops[0], a.monomials.key(rest)))
+        return found
 
     def _undominated(self, polys: set[int]) -> set[int]:
         """Of sums that differ by numbers only the greatest."""
@@ -127,6 +149,24 @@ class Largest:
         order = sorted(polys)
         vectors = [{(x, p): a.q.values[c] for c, p, x in a.terms(poly) if p or x} for poly in order]
         return order[a.greatest(vectors)[0]]
+
+    def _median(self, polys: set[int]) -> int:
+        """The sum of the medians of the coefficients, which move with translations and scales.
+
+        That is 0 where a term occurs in less than half of the sums.
+        """
+        a, n = self.a, len(polys)
+        c, p, x = (np.concatenate([a.polys[poly][k] for poly in polys]) for k in range(3))
+        order = np.lexsort((p, x)) if x.any() else p.argsort()
+        c, p, x = c[order], p[order], x[order]
+        starts = np.flatnonzero(np.diff(p, prepend=~p[0]) | np.diff(x, prepend=x[0]))
+        ends = np.append(starts[1:], c.size)
+        terms = []
+        for start, end in np.stack([starts, ends], axis=1)[2 * (ends - starts) >= n].tolist():
+            coefs = [a.q.values[i] for i in c[start:end].tolist()]
+            median = sorted([*coefs, *[Fraction(0)] * (n - len(coefs))])[n // 2]
+            terms.append((a.q.intern(median), int(p[start]), int(x[start])))
+        return a.poly(terms)
 
     def _scale(self, polys: set[int]) -> Fraction:
         """A size of a set of sums that grows with them."""
