@@ -28,6 +28,10 @@ ROUNDS = 3
 # where the argument of a condition is driven to; of an exponential
 NEAR = (0.0, 2.0**-10, -(2.0**-10), 2.0**-4, -(2.0**-4), 1.0, -1.0, 40.0, -40.0)
 FAR = (0.0, 24.0, -24.0, -160.0, -1200.0, -20000.0)
+# the same relative to what it is: beside 1e30 every format rounds the others away
+BESIDE = tuple(sign * 2.0**-k for k in (20, 13, 7, 0) for sign in (1, -1))
+# beyond this, in steps, a step may be lost to rounding; sizes of coarser ones for one start
+LOST, COARSE = 2.0**40, 4
 
 
 def guided_points(
@@ -92,23 +96,58 @@ def _steps(
     close: Contrast, base: NDArray[np.float64], conditions: NDArray[np.int64], rng: Any
 ) -> Points:
     """Points at which the argument of one condition is where it is wanted, to first order."""
-    s = close.slice
-    moved = rng.permutation(s.symbols)[:SYMBOLS]
+    moved = rng.permutation(close.slice.symbols)[:SYMBOLS]
     step = 2.0 ** np.rint(np.log2(np.abs(base[moved]) + 1)) * 2.0**-4
+    now, slopes = _slopes(close, base, conditions, moved, step)
+    out = _driven(close, base, conditions, moved, now, slopes)
+    size = np.where(np.isfinite(now), np.abs(now), 0)
+    large = np.flatnonzero(size > LOST * step.min())
+    sizes = np.exp2(np.floor(np.log2(size[large])))
+    for coarse in np.unique(sizes)[-COARSE:]:
+        chosen = large[sizes == coarse]
+        _, slopes = _slopes(close, base, conditions[chosen], moved, np.full(moved.size, coarse))
+        out += _driven(close, base, conditions[chosen], moved, now[chosen], slopes)
+    return close.rounded(np.stack(out, axis=1)) if out else np.zeros((base.size, 0))
+
+
+def _slopes(
+    close: Contrast,
+    base: NDArray[np.float64],
+    conditions: NDArray[np.int64],
+    moved: NDArray[np.int64],
+    step: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], Points]:
+    """The argument of each condition at a point, and how fast each symbol moves it (conditions,
+    moved), by a step of each.
+    """
     points = np.repeat(base[:, None], moved.size + 1, axis=1)
     points[moved, np.arange(1, moved.size + 1)] += step
     now = _arguments(close, conditions, points)
-    slopes = (now[:, 1:] - now[:, :1]) / step
+    with np.errstate(all="ignore"):  # what is not finite is no slope
+        return now[:, 0], (now[:, 1:] - now[:, :1]) / step
+
+
+def _driven(
+    close: Contrast,
+    base: NDArray[np.float64],
+    conditions: NDArray[np.int64],
+    moved: NDArray[np.int64],
+    now: NDArray[np.float64],
+    slopes: Points,
+) -> list[NDArray[np.float64]]:
+    """One symbol moved, so that the argument of one condition becomes what is wanted."""
+    s = close.slice
     out = []
     for c, place in enumerate(conditions.tolist()):
         known = np.flatnonzero(np.isfinite(slopes[c]) & (slopes[c] != 0))
+        beside = [now[c] * part for part in BESIDE]
         for k in known[np.argsort(-np.abs(slopes[c, known]), kind="stable")][:2].tolist():
-            for target in FAR if s.op[place] == EXP2 else NEAR:
+            for target in FAR if s.op[place] == EXP2 else (*NEAR, *beside):
                 point = base.copy()
                 with np.errstate(over="ignore"):  # what is not finite becomes 0
-                    point[moved[k]] += (target - now[c, 0]) / slopes[c, k]
+                    point[moved[k]] += (target - now[c]) / slopes[c, k]
                 out.append(point)
-    return close.rounded(np.stack(out, axis=1)) if out else np.zeros((base.size, 0))
+    return out
 
 
 def _arguments(close: Contrast, conditions: NDArray[np.int64], points: Points) -> Points:

@@ -17,6 +17,7 @@ from kcheck.verdict import Verdict
 from kcheck.witness import Subject, Writers, confirm
 from tests.corpus import CASES, verdict_of
 from tests.semantics.harness import entry, launch_of, out, symbol
+from tests.snippets import compared
 
 PARAMS = (symbol("x", "f32", 32), symbol("y", "f32", 32), out("z", "f32", 32))
 LAUNCH = launch_of(PARAMS)
@@ -24,9 +25,9 @@ LOADS = "ld.global.f32 %f1, [%x]; ld.global.f32 %f2, [%y];\n"
 STORE = "\nst.global.f32 [%z], %f3;"
 
 
-def refuted(reference: str, subject: str, params: Any = PARAMS) -> Verdict:
+def refuted(reference: str, subject: str, params: Any = PARAMS, seed: int = 1) -> Verdict:
     texts = [entry(LOADS + body + STORE, params) for body in (reference, subject)]
-    return equivalent(*texts, launch=launch_of(params), safety=False, seed=1)
+    return equivalent(*texts, launch=launch_of(params), safety=False, seed=seed)
 
 
 # reference, subject: they differ only where no family of inputs comes
@@ -74,6 +75,39 @@ def test_guided(kernel: str) -> None:
     finding = verdict.findings[0]
     assert (finding.reason, finding.side) == ("value.mismatch", "subject")
     assert all("st.global.f32" in place.text for place in finding.locations)
+
+
+LARGE = [-1e10, -1e30, -3.4e38, 1e38]
+
+
+@pytest.mark.parametrize("value", LARGE)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("body", ["mov.f32 %f4, %f1;", "fma.rn.f32 %f4, %f1, 0f3F000000, %f2;"])
+def test_beyond_a_large_constant(body: str, value: float, seed: int) -> None:
+    """A step that shows how a small condition moves is lost beside 1e30."""
+    literal = f"0f{int(np.float32(value).view(np.uint32)):08X}"
+    bound = f"{'max' if value < 0 else 'min'}.f32 %f3, %f4, {literal};"
+    verdict = refuted(f"{body} mov.f32 %f3, %f4;", f"{body} {bound}", seed=seed)
+    assert (verdict.verdict, verdict.reason) == ("refuted", "value.mismatch")
+    witness = verdict.witness
+    assert witness is not None
+    assert witness.subject[0] == float(np.float32(value))
+    assert abs(witness.reference[0]) > abs(value)
+
+
+@pytest.mark.parametrize(
+    ("fmt", "bits", "wanted"),
+    [("bf16", 0xF149, "refuted"), ("f16", 0xFBFE, "refuted"), ("f16", 0xFBFF, "undecided")],
+)
+def test_beyond_a_large_constant_of_16_bits(fmt: str, bits: int, wanted: str) -> None:
+    """No finite number lies below the least one of f16."""
+    params = (symbol("x", fmt, 32), out("z", fmt, 32))
+    load, store = "ld.global.b16 %h1, [%x];", "st.global.b16 [%z], %h3;"
+    subject = f"{load} mov.b16 %h2, {bits}; max.{fmt} %h3, %h1, %h2; {store}"
+    verdict = compared(f"{load} mov.b16 %h3, %h1; {store}", subject, params)
+    assert verdict.verdict == wanted
+    if verdict.witness is not None:
+        assert verdict.witness.reference[1] < verdict.witness.subject[0]
 
 
 def test_guided_inputs_fit_their_format() -> None:
