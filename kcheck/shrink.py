@@ -44,7 +44,9 @@ class Shrinker:
             if self.late:
                 return False
             points = self.close.rounded(np.stack(variants[start : start + TOGETHER], axis=1))
-            good = np.flatnonzero(self.close.gaps(points, self.widen) >= self.gap)
+            # what a promise keeps from 0 is there already
+            other = (points != self.point[:, None]).any(axis=0)
+            good = np.flatnonzero(other & (self.close.gaps(points, self.widen) >= self.gap))
             if good.size:
                 self.point = points[:, good[0]]
                 return True

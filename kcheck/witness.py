@@ -17,6 +17,7 @@ from kcheck.canon.enclosure import EnclosureDomain
 from kcheck.launch import FLOATS, Launch, Scalar, Tensor
 from kcheck.preconditions import admissible
 from kcheck.ptx_frontend.kernel import Kernel
+from kcheck.ptx_frontend.tree import Flt
 from kcheck.semantics.execution import execute
 from kcheck.semantics.plan import Plan, plan_of
 from kcheck.semantics.slow import (
@@ -61,6 +62,18 @@ class Subject:
             instr.opcode[0] == "cvt" and instr.opcode[-2][0] in "su" and instr.opcode[-1] in FLOATS
             for instr in self.kernel.code
         )
+
+    @cached_property
+    def literals(self) -> frozenset[float]:
+        """The float literals of its code, but for those of library functions."""
+        found = {
+            (op.width, op.bits)
+            for instr in self.kernel.identified[0].code
+            for op in instr.operands
+            if isinstance(op, Flt)
+        }
+        kinds = {32: (np.uint32, np.float32), 64: (np.uint64, np.float64)}
+        return frozenset(float(kinds[w][0](bits).view(kinds[w][1])) for w, bits in found)
 
     @cached_property
     def plan(self) -> Plan:
