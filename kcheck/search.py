@@ -24,7 +24,7 @@ from kcheck.outputs import separation
 from kcheck.preconditions import ends, kept
 from kcheck.semantics.execution import Execution, Refused, execute
 from kcheck.semantics.machine import BudgetError
-from kcheck.shrink import shrunk
+from kcheck.shrink import shrunk, with_fewer_integers
 from kcheck.verdict import Witness
 from kcheck.witness import Subject, Writers, confirm, unknown_inputs, with_integers
 
@@ -173,6 +173,11 @@ class Search:
         for given in tries:
             values = confirm(self.writers, given, element)
             if values is not None:
+                fewer = with_fewer_integers(self.writers, element, given, SHRINKING, self.progress)
+                again = None if fewer is given else confirm(self.writers, fewer, element)
+                if again is not None:
+                    given, values = fewer, again
+                    close = contrast(self.writers, element, given, self.identify)
                 self.contrast = close
                 index = self.pairs[element[0]][0][0].index(element[1])
                 left = entries(given, *self.writers.sides)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kcheck.canon.enclosure import EnclosureDomain
-from kcheck.launch import FLOATS, Launch, Scalar, Tensor
+from kcheck.launch import DTYPE_BYTES, FLOATS, Launch, Scalar, Tensor
 from kcheck.preconditions import admissible
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Flt
@@ -235,7 +235,12 @@ def _slow_value(
     value = result.outputs[element[0]][element[1]]
     if isinstance(value, Real):
         return value.number
-    return numbers.of(value) if isinstance(value, int) else None
+    if not isinstance(value, int):
+        return None
+    dtype = side.launch.buffers[element[0]].dtype
+    bits = 8 * DTYPE_BYTES[dtype]
+    # memory holds bits: 255 is -1 where there is a sign
+    return numbers.of(value - (dtype[0] == "s" and value >= 1 << (bits - 1)) * (1 << bits))
 
 
 def slow_run(

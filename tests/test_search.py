@@ -262,6 +262,44 @@ def test_shrunk_points_still_differ() -> None:
     assert same.tolist() == [2.375, -7]
 
 
+FIELDS = (symbol("w", "u32", 32), symbol("x", "f32", 32), out("z", "f32", 32))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_integers_are_made_small(seed: int) -> None:
+    """Bits 4 to 7 as a number, against bits 8 to 11: one bit of one word is enough."""
+    field = (
+        "ld.global.u32 %r1, [%w]; ld.global.f32 %f1, [%x];"
+        "shr.u32 %r2, %r1, {}; and.b32 %r2, %r2, 15; cvt.rn.f32.u32 %f2, %r2;"
+        "mul.f32 %f3, %f1, %f2; st.global.f32 [%z], %f3;"
+    )
+    texts = [entry(field.format(shift), FIELDS) for shift in (4, 8)]
+    verdict = equivalent(*texts, launch=launch_of(FIELDS), safety=False, seed=seed)
+    assert verdict.verdict == "refuted"
+    witness = verdict.witness
+    assert witness is not None
+    words, numbers = (dict(e[1:] for e in witness.entries if e[0] == name) for name in "wx")
+    assert numbers == {witness.index: 1}
+    assert set(words) == {witness.index}
+    assert words[witness.index] in {float(1 << k) for k in range(4, 12)}
+    # the values are those of the smaller input
+    assert {witness.reference, witness.subject} <= {(float(v), float(v)) for v in (0, 1, 2, 4, 8)}
+    assert witness.reference != witness.subject
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("s8", -128.0), ("u8", 128.0)])
+def test_an_integer_output_is_a_number_of_its_type(dtype: str, value: float) -> None:
+    """128 in a byte is -128 where there is a sign."""
+    params = (symbol("x", "f32", 32), out("z", dtype, 32))
+    body = "ld.global.f32 %f1, [%x]; cvt.rni.s32.f32 %r1, %f1; {} st.global.u8 [%z], %r1;"
+    verdict = compared(body.format(""), body.format("add.s32 %r1, %r1, 128;"), params)
+    assert verdict.verdict == "refuted"
+    assert verdict.witness is not None
+    (low, _), (floor, _) = verdict.witness.reference, verdict.witness.subject
+    assert (low, floor) == (0.0, value)
+    assert f" is 0 in the reference and {value:.0f} in the subject" in verdict.findings[0].message
+
+
 def test_a_promise_does_not_hold_shrinking_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """0 is outside; what is put in its place is not cleared again and again."""
     tries, take = [], Shrinker.take
