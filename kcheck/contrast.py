@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kcheck import limits
 from kcheck.canon.constants import CASED, FINITE, SYMBOLIC
 from kcheck.canon.enclosure import EnclosureDomain
 from kcheck.canon.ieee.engine import Ieee, values
@@ -114,6 +115,7 @@ class Contrast:
         return [points[:, i : i + size] for i in range(0, points.shape[1], size)]
 
     def _replay(self, points: NDArray[np.float64], widen: bool) -> Any:
+        limits.check()
         domain = EnclosureDomain({"": points}, widen)
         symbols = domain.input("", points.size).reshape(points.shape)
         return self.slice.replay(domain, symbols, points.shape[1])
