@@ -28,7 +28,7 @@ from kcheck.semantics.execution import Refused
 from kcheck.semantics.machine import BudgetError
 from kcheck.semantics.values import Unsupported
 from kcheck.sightings import with_seen
-from kcheck.undecided import advised, cut_short, refused, undecided
+from kcheck.undecided import advised, cut_short, refused, undecided, unread
 from kcheck.vacuity import zero_divisors
 from kcheck.verdict import Finding, Verdict, Witness
 from kcheck.witness import Subject
@@ -78,9 +78,11 @@ def equivalent(
     bad arguments.
     """
     with limited(time_limit, memory_limit):
-        question = ask(
-            reference, subject, launch, subject_launch, kernel, subject_kernel, mapping, cta, seed
-        )
+        names = (launch, subject_launch, kernel, subject_kernel, mapping, cta, seed)
+        try:
+            question = ask(reference, subject, *names)
+        except (LimitReached, MemoryError) as error:
+            return unread(error)
         question.safety, question.strict, question.engine = safety, strict, engine
         question.identify = not literal_constants
         question.witness_dir = witness_dir
@@ -276,7 +278,10 @@ def safe(
     Raises UsageError and PtxError for bad arguments.
     """
     with limited(time_limit, memory_limit):
-        loaded = load_kernel(kernel, kernel_name)
+        try:
+            loaded = load_kernel(kernel, kernel_name)
+        except (LimitReached, MemoryError) as error:
+            return unread(error)
         side = Subject(loaded, load_one(kernel, loaded, launch))
         question = Question(
             side,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kcheck import limits
 from kcheck.canon.constants import CASED, FINITE, SYMBOLIC
 from kcheck.canon.enclosure import EnclosureDomain
 from kcheck.canon.ieee.engine import Ieee, values
@@ -60,11 +61,11 @@ class Contrast:
         names = self.slice.names
         return np.array([float(inputs[name][i]) for name, i in names], np.float64)
 
-    def inputs(self, point: NDArray[np.float64]) -> dict[str, Any]:
-        """Arrays by input name; what is no symbol here is 0, or what the user promises of it."""
+    def inputs(self, point: NDArray[np.float64], rest: float = 0.0) -> dict[str, Any]:
+        """Arrays by input name; what is no symbol here is `rest`, or what the user promises."""
         fixed = {name for launch in self.launches for name in integers(launch, self.given)}
         arrays = {
-            name: values if name in fixed else np.zeros(np.size(values))
+            name: values if name in fixed else np.full(np.size(values), rest)
             for name, values in self.given.items()
         }
         for (name, i), value in zip(self.slice.names, point.tolist(), strict=True):
@@ -77,15 +78,9 @@ class Contrast:
         """
         out = points.copy()
         owner = np.array([name for name, _ in self.slice.names])
-        plain = Ieee({})
         for name, kinds in self.formats.items():
             mine = owner == name
-            for kind in sorted(kinds & FLOATS):
-                with np.errstate(over="ignore"):
-                    out[mine] = values(plain.patterns(out[mine], kind), kind)
-        out = np.where(np.isfinite(out), out, 0)
-        for name in self.formats:
-            mine = owner == name
+            out[mine] = fitted(out[mine], kinds)
             if mine.any():
                 out[mine] = kept({name: out[mine]}, *self.launches)[name]
         return out
@@ -120,6 +115,7 @@ class Contrast:
         return [points[:, i : i + size] for i in range(0, points.shape[1], size)]
 
     def _replay(self, points: NDArray[np.float64], widen: bool) -> Any:
+        limits.check()
         domain = EnclosureDomain({"": points}, widen)
         symbols = domain.input("", points.size).reshape(points.shape)
         return self.slice.replay(domain, symbols, points.shape[1])
@@ -188,10 +184,19 @@ def _contrast(
         return None
     made = np.where(found.row >= 0, dag.places(np.maximum(found.row, 0)), -1)
     launches = tuple(side.launch for side in writers.sides)
-    return Contrast(found, made, _formats(*writers.sides), launches, inputs)
+    return Contrast(found, made, formats(*writers.sides), launches, inputs)
 
 
-def _formats(*sides: Subject) -> dict[str, set[str]]:
+def fitted(numbers: NDArray[np.float64], kinds: Collection[str]) -> NDArray[np.float64]:
+    """Numbers as the float formats among some hold them, 0 where none does."""
+    for kind in sorted(FLOATS.intersection(kinds)):
+        with np.errstate(over="ignore"):
+            numbers = values(Ieee({}).patterns(numbers, kind), kind)
+    return np.where(np.isfinite(numbers), numbers, 0)
+
+
+def formats(*sides: Subject) -> dict[str, set[str]]:
+    """The dtypes of each parameter, by name."""
     kinds: dict[str, set[str]] = {}
     for side in sides:
         for param in side.launch.params:

@@ -10,7 +10,7 @@ import numpy as np
 from kcheck.canon.constants import FINITE, NINF, PINF, SYMBOLIC
 from kcheck.canon.enclosure import EnclosureDomain
 from kcheck.confirm import fault_finding
-from kcheck.launch import FLOATS
+from kcheck.launch import DTYPE_BYTES, FLOATS
 from kcheck.outputs import read_output
 from kcheck.semantics.execution import execute
 from kcheck.verdict import Finding
@@ -43,6 +43,8 @@ def evaluate(
             numbers = run.reals.constants.values  # exact: float64 has not all integers
             kind = np.uint64 if tensor.dtype[0] == "u" else np.int64
             values = np.array([numbers[i].numerator for i in out.ids.tolist()], kind)
+        elif tensor.dtype not in FLOATS:
+            values = _whole(values, tensor.dtype)
         outputs[name] = values.reshape(tensor.shape) if tensor.strides is None else values
     figures = {
         "instructions": run.instructions,
@@ -50,3 +52,14 @@ def evaluate(
         "widest enclosure": width,
     }
     return outputs, tuple(fault_finding(side, "subject", f) for f in run.faults), figures
+
+
+def _whole(values: Any, dtype: str) -> Any:
+    """Centres of enclosures as numbers of an integer type: of -64 to -63 it is -64."""
+    bits = 8 * DTYPE_BYTES[dtype]
+    values = np.rint(values)
+    if bits < 64:  # float64 has not all of the others
+        low = -(2.0 ** (bits - 1)) if dtype[0] == "s" else 0.0
+        values = low + np.mod(values - low, 2.0**bits)
+        return values.astype(np.int64) if np.isfinite(values).all() else values
+    return values

@@ -120,6 +120,13 @@ def unknown_integers(*launches: Launch) -> dict[str, tuple[float, float]]:
     return found
 
 
+def ends(name: str, *launches: Launch) -> set[float]:
+    """The ends of what is promised of an input, those that are finite."""
+    found = (promised(launch).get(name) for launch in launches)
+    both = {end for param in found if param for end in (param.promise.low, param.promise.high)}
+    return {end for end in both if math.isfinite(end)}
+
+
 def admissible(inputs: Mapping[str, Any], *launches: Launch) -> bool:
     """Do these inputs keep all promises?"""
     return all(

@@ -7,24 +7,24 @@ one element is looked at closely (guided.py). What was found is made small (shri
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 
 from kcheck.canon.enclosure import EnclosureDomain
-from kcheck.canon.families import draws
+from kcheck.canon.families import beside, draws
 from kcheck.canon.real import Reals
-from kcheck.contrast import Contrast, contrast
+from kcheck.contrast import Contrast, contrast, fitted, formats
 from kcheck.guided import guided_points
 from kcheck.launch import DTYPE_BYTES, FLOATS, Tensor, TensorMap
 from kcheck.outputs import separation
-from kcheck.preconditions import kept
+from kcheck.preconditions import ends, kept
 from kcheck.semantics.execution import Execution, Refused, execute
 from kcheck.semantics.machine import BudgetError
-from kcheck.shrink import shrunk
+from kcheck.shrink import shrunk, with_fewer_integers
 from kcheck.verdict import Witness
 from kcheck.witness import Subject, Writers, confirm, unknown_inputs, with_integers
 
@@ -73,10 +73,11 @@ class Search:
         A witness `by_rounding` is one that rounded literals could explain; any other is preferred.
         """
         found, rounded = self._of_families()
+        found = found or self._guided()
         if found is None and rounded is not None:
             _, found = self._try(*rounded, widen=False)
             return None if found is None else replace(found, by_rounding=True)
-        return found or self._guided()
+        return found
 
     def doubt(self) -> Witness | None:
         """The same within bounded time, against an exact proof; never one `by_rounding`."""
@@ -96,12 +97,8 @@ class Search:
             for param in side.launch.params
             if not isinstance(param, TensorMap) and param.dtype in NARROW
         }
-        tries = [
-            (family, kept(inputs, *self.launches))
-            for family, inputs in islice(
-                draws(self.sizes, self.seed, self.sizes.keys() - narrow), most
-            )
-        ]
+        drawn = chain(draws(self.sizes, self.seed, self.sizes.keys() - narrow), self._literals())
+        tries = [(name, kept(inputs, *self.launches)) for name, inputs in islice(drawn, most)]
         rounded: tuple[str, dict[str, Any]] | None = None
         fruitless = 0
         for number, (family, inputs) in enumerate(tries):
@@ -116,6 +113,17 @@ class Search:
                 apart, _ = self._try(family, inputs, widen=False, confirmed=False)
                 rounded = (family, inputs) if apart else None
         return None, rounded
+
+    def _literals(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Numbers at, beside and between the literals of both kernels and the ends of ranges."""
+        rng = np.random.default_rng(self.seed)
+        kinds = formats(*self.writers.sides)
+        literals = {x for side in self.writers.sides for x in side.literals}
+        inputs = {}
+        for name, n in self.sizes.items():
+            near = fitted(beside(literals | ends(name, *self.launches)), kinds.get(name, ()))
+            inputs[name] = np.resize(rng.permutation(near), n)
+        yield "near literals", inputs
 
     def _try(
         self, family: str, inputs: dict[str, Any], *, widen: bool = True, confirmed: bool = True
@@ -156,10 +164,20 @@ class Search:
         widen: bool,
     ) -> Witness | None:
         """The witness for an element, on a smaller input if the slow evaluator agrees there."""
-        small = None if close is None else self._smaller(close, inputs, widen)
-        for given in (inputs,) if small is None else (small, inputs):
+        tries = [inputs]
+        if close is not None:
+            small = self._smaller(close, inputs, widen)
+            tries = ([] if small is None else [small]) + tries
+            # where others divide by 0, the slow evaluator may give up
+            tries.append(close.inputs(close.point(tries[0]), 1.0))
+        for given in tries:
             values = confirm(self.writers, given, element)
             if values is not None:
+                fewer = with_fewer_integers(self.writers, element, given, SHRINKING, self.progress)
+                again = None if fewer is given else confirm(self.writers, fewer, element)
+                if again is not None:
+                    given, values = fewer, again
+                    close = contrast(self.writers, element, given, self.identify)
                 self.contrast = close
                 index = self.pairs[element[0]][0][0].index(element[1])
                 left = entries(given, *self.writers.sides)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kcheck.canon.term.domain import TermDomain
 from kcheck.confirm import place
+from kcheck.limits import LimitReached
 from kcheck.semantics.execution import Refused
 from kcheck.semantics.refusals import refusals
 from kcheck.verdict import Finding, Verdict
@@ -82,6 +83,15 @@ def cut_short(question: Question, what: str, message: str) -> Verdict:
     """No answer because a budget is spent, or a limit reached: with all that is known so far."""
     parts = [f"{message} while {question.stage or 'starting'}", *question.known.done]
     return replace(undecided(f"budget.{what}", "; ".join(parts)), **question.known.facts)
+
+
+def unread(error: LimitReached | MemoryError) -> Verdict:
+    """No answer because a limit was reached before the kernels were known."""
+    what, message = "memory", "the system has no more memory"
+    if isinstance(error, LimitReached):
+        what, message = error.what, str(error)
+    verdict = undecided(f"budget.{what}", f"{message} while reading the kernels")
+    return replace(verdict, next_steps=advice(f"budget.{what}"))
 
 
 def refused(error: Refused) -> Verdict:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from kcheck.canon.enclosure import EnclosureDomain
-from kcheck.launch import FLOATS, Launch, Scalar, Tensor
+from kcheck.canon.ieee.formats import FORMATS
+from kcheck.launch import DTYPE_BYTES, FLOATS, Launch, Scalar, Tensor
 from kcheck.preconditions import admissible
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.tree import Flt
@@ -35,7 +36,7 @@ from kcheck.semantics.slow.numbers import DIVISION, INFINITIES
 # relative difference that rounded arithmetic may make: 2^12 units in the last place of f32
 NOISE = Fraction(1, 2**12)
 # instructions that leave the rationals
-_LARGEST = frozenset({(32, 0x7F7FFFFF), (32, 0xFF7FFFFF)})
+_LARGEST = frozenset({FORMATS["f32"].largest, -FORMATS["f32"].largest})
 IRRATIONAL = frozenset({"ex2", "lg2", "sqrt", "rsqrt", "tanh", "sin", "cos"})
 
 
@@ -66,13 +67,20 @@ class Subject:
 
     @cached_property
     def bounds(self) -> bool:
-        """Some literal is the largest number of a format, or its negative."""
-        return any(
-            (op.width, op.bits) in _LARGEST
-            for instr in self.kernel.code
+        """Some literal is the largest number of f32, or its negative."""
+        return bool(_LARGEST & self.literals)
+
+    @cached_property
+    def literals(self) -> frozenset[float]:
+        """The float literals of its code, but for those of library functions."""
+        found = {
+            (op.width, op.bits)
+            for instr in self.kernel.identified[0].code
             for op in instr.operands
             if isinstance(op, Flt)
-        )
+        }
+        kinds = {32: (np.uint32, np.float32), 64: (np.uint64, np.float64)}
+        return frozenset(float(kinds[w][0](bits).view(kinds[w][1])) for w, bits in found)
 
     @cached_property
     def plan(self) -> Plan:
@@ -238,7 +246,12 @@ def _slow_value(
     value = result.outputs[element[0]][element[1]]
     if isinstance(value, Real):
         return value.number
-    return numbers.of(value) if isinstance(value, int) else None
+    if not isinstance(value, int):
+        return None
+    dtype = side.launch.buffers[element[0]].dtype
+    bits = 8 * DTYPE_BYTES[dtype]
+    # memory holds bits: 255 is -1 where there is a sign
+    return numbers.of(value - (dtype[0] == "s" and value >= 1 << (bits - 1)) * (1 << bits))
 
 
 def slow_run(

@@ -75,6 +75,36 @@ def test_snippet_shows_the_difference(tmp_path: Path) -> None:
     assert (mended.returncode, mended.stderr) == (0, "")
 
 
+def test_snippet_shows_its_element_beside_others_that_divide_by_0(tmp_path: Path) -> None:
+    """0 / 0 made an integer has no value over the reals: the element is shown in true formats."""
+    params = (symbol("x", "f32", 8), symbol("y", "f32", 8), out("z", "s32", 8))
+    load = "ld.global.f32 %f1, [%x]; ld.global.f32 %f2, [%y]; div.rn.f32 %f3, %f1, %f2;"
+    reference, subject = (
+        entry(f"{load} {more} cvt.rni.s32.f32 %r1, %f3; st.global.b32 [%z], %r1;", params)
+        for more in ("", "add.f32 %f3, %f3, 0f41000000;")
+    )
+    verdict = equivalent(
+        reference, subject, launch=launch_of(params, block=8), safety=False, seed=1,
+        witness_dir=tmp_path,
+    )  # fmt: skip
+    witness = verdict.witness
+    assert witness is not None
+    assert np.count_nonzero(witness.inputs["y"]) == 1
+    done = run_snippet(witness.scripts[0])
+    shown = f"z[{witness.index[0]}]"
+    assert done.stdout.splitlines() == [
+        f"{shown} = {values[0]!r} in the {side}, in true formats"
+        for side, values in (("reference", witness.reference), ("subject", witness.subject))
+    ]
+    assert (done.returncode, done.stderr) == (1, "")
+    # a kernel that no engine runs is no difference
+    ptx = tmp_path / Path(witness.scripts[0]).with_suffix(".subject.ptx").name
+    ptx.write_text(subject.replace("st.global", "mov.u32 %r1, %clock; st.global"))
+    failed = run_snippet(witness.scripts[0])
+    assert failed.returncode == 2
+    assert failed.stderr.startswith("subject: ")
+
+
 # every kind of parameter
 
 TABLE = known("t", "s32", [0, -3, 5])

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import time
+from functools import cache
 from typing import Any
 
 import pytest
 
 from kcheck import limits
+from kcheck.canon.term.domain import TermDomain
 from kcheck.check import equivalent, safe
 from kcheck.limits import LimitReached
+from kcheck.ptx_frontend.kernel import Kernel
+from kcheck.ptx_frontend.lexer import tokenize
+from kcheck.ptx_frontend.lower import lower
+from kcheck.ptx_frontend.parser import parse
+from kcheck.ptx_frontend.source import Source
 from kcheck.verdict import UsageError, Verdict
 from tests.semantics.harness import entry, launch_of, out, symbol
 from tests.snippets import FLOATS, on_floats
@@ -34,10 +41,20 @@ class Countdown:
             raise LimitReached(self.what, f"the {self.what} limit of the test is reached")
 
 
+@cache
+def read(text: str) -> Kernel:
+    """A kernel that is read before its limits are."""
+    return lower(parse(text))
+
+
 def check(reference: str, subject: str, block: int = 32, **more: Any) -> Verdict:
-    params = tuple(FLOATS) if block == 32 else tuple(_wide(block))
-    kernels = (entry(f"{SHARED} {body}", params) for body in (reference, subject))
+    params = _params(block)
+    kernels = (read(entry(f"{SHARED} {body}", params)) for body in (reference, subject))
     return equivalent(*kernels, launch=launch_of(params, block=block), seed=1, **more)
+
+
+def _params(block: int) -> tuple[Any, ...]:
+    return tuple(FLOATS) if block == 32 else tuple(_wide(block))
 
 
 def _wide(n: int) -> list[Any]:
@@ -46,6 +63,8 @@ def _wide(n: int) -> list[Any]:
 
 def looks(monkeypatch: pytest.MonkeyPatch, one: str, other: str, block: int = 32) -> int:
     """How often a question looks at its limits."""
+    for body in (one, other):
+        read(entry(f"{SHARED} {body}", _params(block)))
     counter = Countdown(1 << 30)
     monkeypatch.setattr(limits, "check", counter)
     check(one, other, block=block)
@@ -66,6 +85,48 @@ def test_a_proof_cut_short_anywhere_says_so(what: str, monkeypatch: pytest.Monke
     assert told[0] == "executing the reference"
     known = "; no element differs in 4 trials; both kernels are safe"
     assert told[-1] == f"proving: normal forms{known}"
+
+
+@pytest.mark.parametrize("n", [0, 5])
+@pytest.mark.parametrize("ask", ["equivalent", "safe"])
+def test_reading_looks_at_the_limits(ask: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is known then, not even the kernels' names."""
+    monkeypatch.setattr(limits, "check", Countdown(n))
+    text = entry(SUM, tuple(FLOATS))
+    verdict = _of_text(text) if ask == "equivalent" else _safe(text)
+    assert (verdict.verdict, verdict.reason) == ("undecided", "budget.time")
+    assert verdict.findings[0].message.endswith("is reached while reading the kernels")
+    assert any("--time-limit" in step for step in verdict.next_steps)
+
+
+def _of_text(text: str) -> Verdict:
+    return equivalent(text, text, launch=launch_of(tuple(FLOATS)))
+
+
+def _safe(text: str) -> Verdict:
+    return safe(text, launch=launch_of(tuple(FLOATS)))
+
+
+@pytest.mark.parametrize("left", [3, 20])
+def test_lexing_and_lowering_look_at_the_limits(left: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = entry("add.f32 %f3, %f1, %f2;" * 5000, tuple(FLOATS))
+    monkeypatch.setattr(limits, "check", Countdown(left))
+    with pytest.raises(LimitReached):
+        tokenize(Source("text", text))
+    monkeypatch.undo()
+    module = parse(text)
+    monkeypatch.setattr(limits, "check", Countdown(left))
+    with pytest.raises(LimitReached):
+        lower(module)
+
+
+def test_products_look_at_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One product of terms may meet thousands of new products of indicators."""
+    monomials = TermDomain().algebra.monomials
+    one, other = (monomials.key(((g, 2),)) for g in (1 << 30, (1 << 30) + 1))
+    monkeypatch.setattr(limits, "check", Countdown(0))
+    with pytest.raises(LimitReached):
+        monomials.multiply(one, other)
 
 
 def test_a_confirmed_defect_outlives_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,9 +256,10 @@ def test_refused_memory_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise MemoryError
 
+    check(SUM, SUM)
     monkeypatch.setattr(limits, "check", refuse)
-    verdict = check(SUM, SUM)
-    assert (verdict.verdict, verdict.reason) == ("undecided", "budget.memory")
+    for verdict in (check(SUM, SUM), _of_text(entry(SUM, tuple(FLOATS)))):
+        assert (verdict.verdict, verdict.reason) == ("undecided", "budget.memory")
 
 
 def test_limits_that_are_not_reached_change_nothing() -> None:

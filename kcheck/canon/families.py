@@ -1,12 +1,12 @@
 """Families of inputs on which kernels that differ show it (DESIGN.md 6).
 
-Each number is exact in every float format down to bf16 (at most 8 significant bits) and, but for
-"beyond f16", within the range of f16.
+Each number of `draws` is exact in every float format down to bf16 (at most 8 significant bits) and,
+but for "beyond f16", within the range of f16.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,11 @@ def _ramp(rng: Random, n: int) -> Floats:
     return (np.arange(n) % 127 - 63).astype(np.float64)
 
 
+def _halves(rng: Random, n: int) -> Floats:
+    # neither to even nor away from 0 alone: both parities and both signs among any 4 in a row
+    return ((np.arange(n) + rng.integers(n + 1)) * 3 % 16 - 8).astype(np.float64) + 0.5
+
+
 FAMILIES: dict[str, Family] = {
     "small integers": _integers,
     "small fractions": _fractions,
@@ -88,7 +93,12 @@ FAMILIES: dict[str, Family] = {
     "sparse": _sparse,
     "one-hot": _one_hot,
     "late": _late,
+    "half-integers": _halves,
 }
+# numbers near which many functions bend, or round to either side
+BENDS = (0.0, 1.0, -1.0, *(k + 0.5 for k in range(-3, 3)))
+# how far a number is moved to either side, relatively: formats of 24 bits, of 8 bits hold it
+ASIDE = (2.0**-20, 2.0**-6)
 
 
 def draws(
@@ -117,3 +127,14 @@ def draws(
                     for buffer, n in sizes.items()
                 },
             )
+
+
+def beside(numbers: Iterable[float]) -> Floats:
+    """Numbers and `BENDS`: at, just beside and between neighbours of these; ascending."""
+    given = {float(x) for x in (*BENDS, *numbers)}
+    known = np.array(sorted(x for x in given if np.isfinite(x)))
+    between = known[1:] / 2 + known[:-1] / 2
+    with np.errstate(over="ignore"):
+        sides = [known * (1 + sign * part) for part in ASIDE for sign in (1, -1)]
+    near = np.concatenate([known, between, *sides])
+    return np.unique(near[np.isfinite(near)])

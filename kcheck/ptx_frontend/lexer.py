@@ -6,9 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import NoReturn
 
+from kcheck import limits
 from kcheck.ptx_frontend.errors import PtxError
 from kcheck.ptx_frontend.source import Source, Span
 
+# tokens between two looks at the limits of a question
+OFTEN = 1 << 10
 # Kinds of tokens: the groups of _TOKEN, in order.
 WORD, DOT, FLOAT, INT, STRING, PUNCT, COMMENT, END, BAD = range(1, 10)
 
@@ -48,6 +51,8 @@ def tokenize(source: Source) -> Tokens:
         kind = match.lastindex
         if kind == COMMENT:
             continue
+        if not len(tokens.kinds) % OFTEN:
+            limits.check()
         if kind == BAD or kind is None:
             _refuse(source, match.start(BAD))
         kind_of(kind)

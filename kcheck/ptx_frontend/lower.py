@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kcheck import limits
 from kcheck.ptx_frontend.blocks import basic_blocks, leaves, targets
 from kcheck.ptx_frontend.calls import Call, copy
 from kcheck.ptx_frontend.cursor import MAX_DEPTH
@@ -137,6 +138,7 @@ class _Lowering:
             raise PtxError(block.span, f"scopes and calls nest more than {2 * MAX_DEPTH} deep")
         self._collect_labels(block, scope)
         for statement in block.body:
+            limits.check()
             if isinstance(statement, Instr):
                 self._instr(statement, scope)
             else:

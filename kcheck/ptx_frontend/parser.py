@@ -5,6 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
+from kcheck import limits
 from kcheck.ptx_frontend.constants import extent, is_short_decimal
 from kcheck.ptx_frontend.cursor import Cursor
 from kcheck.ptx_frontend.declarations import SPACES, declaration, parameters
@@ -190,6 +191,7 @@ class Parser:
         body: list[Statement] = list(head)
         texts, kinds = cursor.texts, cursor.kinds
         while texts[cursor.at] != "}":
+            limits.check()
             kind = kinds[cursor.at]
             if kind == WORD:
                 if texts[cursor.at + 1] == ":":

@@ -11,6 +11,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from kcheck import limits
+
 Keys = NDArray[np.int64]
 # (generator, power) by rising generator, no power 0
 Powers = tuple[tuple[int, int], ...]
@@ -73,6 +75,7 @@ class Monomials:
         """The product of two keys."""
         found = self._memo.get((p, q))
         if found is None:
+            limits.check()
             powers = dict(self.powers(p))
             for g, n in self.powers(q):
                 powers[g] = powers.get(g, 0) + n
