@@ -15,6 +15,7 @@ from itertools import product
 from kcheck.ptx_frontend.blocks import basic_blocks
 from kcheck.ptx_frontend.dataflow import DataFlow, targets
 from kcheck.ptx_frontend.embedding import Bound, Embedding
+from kcheck.ptx_frontend.hoisted import LOGARITHMS, moved_back
 from kcheck.ptx_frontend.kernel import Idiom, Kernel
 from kcheck.ptx_frontend.library import PAIRS, Pattern, operands, pattern, plain, same, signatures
 from kcheck.ptx_frontend.matching import Matcher
@@ -46,12 +47,14 @@ def identify(kernel: Kernel) -> tuple[Kernel, tuple[Idiom, ...]]:
     if not names:
         return kernel, ()
     flow = DataFlow(kernel)
+    if LOGARITHMS.intersection(names):
+        flow = moved_back(flow)
     alone = [(f,) for name in names for f in _Search(pattern(name), flow).all()]
     found = _with_their_memory(flow, _apart([*alone, *_pairs(flow, names)]))
     if not found:
         return kernel, ()
     code = _rewritten(flow, found)
-    idioms = sorted((_idiom(kernel, f) for f in found), key=lambda idiom: idiom.lines)
+    idioms = sorted((_idiom(flow.kernel, f) for f in found), key=lambda idiom: idiom.lines)
     return replace(kernel, code=code, blocks=basic_blocks(code)), tuple(idioms)
 
 

@@ -35,10 +35,6 @@ def _log(unit: Any, x: Callable[[Machine, R], R] = lambda m, x: x) -> Callable[[
     return lambda m, a: m.reals.mul(_apply(m, "lg2", x(m, a)), m.reals.constant(unit))
 
 
-def _minus(log: Callable[[Machine, R], R]) -> Callable[[Machine, R], R]:
-    return lambda m, x: m.reals.neg(log(m, x))
-
-
 def _one_plus(m: Machine, x: R) -> R:
     return m.reals.add(m.reals.constant(1), x)
 
@@ -89,8 +85,6 @@ MEANINGS: dict[str, Callable[..., R]] = {
     "expm1f": _expm1,
     "logf": _log(LN2),
     "log2f": lambda m, x: _apply(m, "lg2", x),
-    "neglogf": _minus(_log(LN2)),
-    "neglog2f": _minus(lambda m, x: _apply(m, "lg2", x)),
     "log10f": _log(LOG10_2),
     "log1pf": _log(LN2, _one_plus),
     "tanhf": lambda m, x: _apply(m, "tanh", x),
