@@ -19,7 +19,8 @@ from kcheck.ptx_frontend.hoisted import LOGARITHMS, moved_back
 from kcheck.ptx_frontend.kernel import Idiom, Kernel
 from kcheck.ptx_frontend.library import PAIRS, Pattern, operands, pattern, plain, same, signatures
 from kcheck.ptx_frontend.matching import Matcher
-from kcheck.ptx_frontend.powers import as_bits, as_float
+from kcheck.ptx_frontend.negated import differences
+from kcheck.ptx_frontend.powers import POWER, SIGN, as_bits, as_float
 from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Operand, Reg, Target
 
 LIBRARY, NOTHING = "<library>", "<nothing>"
@@ -41,7 +42,8 @@ class _Found:
 
 def identify(kernel: Kernel) -> tuple[Kernel, tuple[Idiom, ...]]:
     """The kernel with its library functions in place of their expansions, and which they are."""
-    held = {o.bits for i in kernel.code for o in i.operands if isinstance(o, Flt)}
+    literals = {o.bits for i in kernel.code for o in i.operands if isinstance(o, Flt)}
+    held = literals | {bits ^ SIGN for bits in literals}
     words = {".".join(word) for word in {plain(i.opcode) for i in kernel.code}}
     names = [n for n, (bits, rare) in signatures().items() if bits <= held and rare <= words]
     if not names:
@@ -49,6 +51,8 @@ def identify(kernel: Kernel) -> tuple[Kernel, tuple[Idiom, ...]]:
     flow = DataFlow(kernel)
     if LOGARITHMS.intersection(names):
         flow = moved_back(flow)
+    if POWER in names:
+        flow = differences(flow)
     alone = [(f,) for name in names for f in _Search(pattern(name), flow).all()]
     found = _with_their_memory(flow, _apart([*alone, *_pairs(flow, names)]))
     if not found:

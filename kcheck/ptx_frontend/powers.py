@@ -11,6 +11,8 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+# the bit of a word that is the sign
+SIGN = 1 << 31
 # functions that the expansions are: an integer exponent, a multiple of 1/2, another
 WHOLE, HALVES, POWER = "powf(x, n)", "powf(x, n/2)", "powf"
 

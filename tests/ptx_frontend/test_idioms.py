@@ -91,6 +91,22 @@ CONTEXTS = {
     "log_inverse": ["logf"],
     "log_of_log": ["logf", "logf"],
     "log_root": ["logf", "logf", "expf"],
+    "tanh_negative": ["tanhf"],
+    "tanh_negative_abs": ["tanhf"],
+    "erf_negative": ["erff"],
+    "erfc_negative": ["erfcf"],
+    "log1p_negative": ["log1pf", "log1pf"],
+    "log1p_minus": ["log1pf"],
+    "expm1_negative": ["expm1f"],
+    "sine_negative": ["sinf"],
+    "cosine_negative": ["cosf"],
+    "powf_negative": ["powf"],
+    "powf_base_negative": ["powf"],
+    "powf_two_negative": ["powf"],
+    "cube_negative": [WHOLE],
+    "both_signs": ["erff", "erff", "tanhf", "tanhf"],
+    "rotary": ["powf", "cosf"],
+    "negatives_in_a_loop": ["tanhf", "sinf"],
     "log_of_abs": ["logf"],
     "tanh_of_abs": ["tanhf"],
     "tanh_and_abs": ["tanhf"],
@@ -227,8 +243,13 @@ def joins(kernel: Kernel, instr: Instr) -> bool:
 TOGETHER = ("sin_and_cos", "sine_in_a_branch")
 WITH_STEPS = ("log_sum", "log_halved", "log_negative", "log_negative_third", "log_one_more")
 
+OF_NEGATIVES = (
+    *("tanh_negative", "erf_negative", "erfc_negative", "log1p_minus", "expm1_negative"),
+    *("cosine_negative", "powf_negative", "powf_two_negative"),
+)
 
-@pytest.mark.parametrize("function", [*FUNCTIONS, *TOGETHER, *WITH_STEPS])
+
+@pytest.mark.parametrize("function", [*FUNCTIONS, *TOGETHER, *WITH_STEPS, *OF_NEGATIVES])
 def test_one_change_unmatches(function: str) -> None:
     """Of two functions with a common part either, too: scratch memory is left to one only."""
     kernel = {**module_of(SNIPPETS), **module_of(DATA / "contexts.ptx")}[function]
@@ -514,3 +535,48 @@ STEPS_EDITED: dict[str, tuple[tuple[tuple[str, str], ...], bool]] = {
 def test_steps_behind_a_logarithm(what: str) -> None:
     edits, found = STEPS_EDITED[what]
     assert names(of_context("log_halved", *edits)) == (["logf"] if found else [])
+
+
+# negatives that nvcc folded into the first steps
+
+SQUARE = "mul.f32 \t%f13, %f1, %f1;"
+NEGATION = "neg.f32 \t%f2, %f1;"
+NEGATIVES_EDITED: dict[str, tuple[tuple[tuple[str, str], ...], bool]] = {
+    "the negative comes later": (
+        ((SQUARE, ""), (NEGATION, f"{SQUARE}\n\t{NEGATION}")),
+        True,
+    ),
+    "the number changes on the way": (
+        ((SQUARE, f"add.f32 %f1, %f1, %f1;\n\t{SQUARE}"),),
+        False,
+    ),
+    "the negative changes on the way": (
+        ((SQUARE, f"add.f32 %f2, %f2, %f2;\n\t{SQUARE}"),),
+        False,
+    ),
+    "a negative under a guard": (
+        ((NEGATION, f"@%p1 {NEGATION}"),),
+        False,
+    ),
+    "another number's": (((NEGATION, "neg.f32 %f2, %f3;"),), False),
+    "no negative": (((NEGATION, "add.f32 %f2, %f1, %f1;"),), False),
+    "the square of another": (((SQUARE, "mul.f32 %f13, %f1, %f3;"),), False),
+    "rounded otherwise": (((SQUARE, "mul.rp.f32 %f13, %f1, %f1;"),), False),
+}
+
+
+@pytest.mark.parametrize("what", NEGATIVES_EDITED)
+def test_squares_of_a_negative(what: str) -> None:
+    edits, found = NEGATIVES_EDITED[what]
+    assert names(of_context("tanh_negative", *edits)) == (["tanhf"] if found else [])
+
+
+def test_the_negative_of_the_turn_before() -> None:
+    """-x is computed at the end of a loop, of what the next turn overwrites before its square."""
+    head, tail = "tanh_negative", "add.s64 \t%rd7"
+    start = "mov.f32 %f2, 0f3F800000;\nLOOP:\n\tabs.f32 \t%f3, %f2;"
+    square = f"ld.global.nc.f32 %f1, [%rd6+4];\n\t{SQUARE}"
+    back = f"{NEGATION}\n\tsetp.lt.f32 %p3, %f1, 0f00000000;\n\t@%p3 bra LOOP;\n\t{tail}"
+    edits = ((NEGATION, ""), ("abs.f32 \t%f3, %f2;", start), (SQUARE, square), (tail, back))
+    more = (".reg .pred \t%p<3>;", ".reg .pred %p<4>;")
+    assert names(of_context(head, *edits, more)) == []

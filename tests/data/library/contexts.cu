@@ -36,6 +36,27 @@ UNARY(log_divided, logf(x + 2.0f) / 3.0f)
 UNARY(log_inverse, 1.0f / logf(x + 2.0f))
 UNARY(log_of_log, logf(logf(x + 2.0f) * 0.5f))
 BINARY(log_root, expf(logf(x) * 0.5f) + logf(y) * 2.0f)
+// the negative of an argument that nvcc folds into the first steps
+UNARY(tanh_negative, tanhf(-x))
+UNARY(tanh_negative_abs, tanhf(-fabsf(x)))
+UNARY(erf_negative, -0.5f * x * erff(-x))
+UNARY(erfc_negative, erfcf(-x))
+UNARY(log1p_negative, log1pf(-0.25f * x) + log1pf(-x * 0.125f - -0.5f))
+UNARY(log1p_minus, log1pf(-(x / (x + 1.0f))))
+UNARY(expm1_negative, expm1f(-x))
+UNARY(sine_negative, sinf(-x))
+UNARY(cosine_negative, cosf(-x))
+BINARY(powf_negative, powf(x, -y))
+BINARY(powf_base_negative, powf(10000.0f, -x) * y)
+UNARY(powf_two_negative, powf(2.0f, -x))
+UNARY(cube_negative, powf(-x, 3.0f))
+BINARY(both_signs, tanhf(x) * y + tanhf(-x) * erff(-y) - erff(y))
+BINARY(rotary, cosf(x * powf(10000.0f, -y / 64.0f)))
+extern "C" __global__ void negatives_in_a_loop(const float* __restrict__ a, float* __restrict__ o) {
+  float r = 0;
+  for (int k = 0; k < blockDim.x / 8; k++) r = r * 0.5f + tanhf(-a[threadIdx.x ^ k % 2]) + sinf(-r);
+  o[threadIdx.x] = r;
+}
 UNARY(log_of_abs, logf(fabsf(x) + 1e-6f))
 UNARY(tanh_of_abs, tanhf(fabsf(x)))
 UNARY(tanh_and_abs, tanhf(x) * fabsf(x) + x * x)
