@@ -21,7 +21,7 @@ from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.library import SNIPPETS, signatures
 from kcheck.ptx_frontend.lower import lower
 from kcheck.ptx_frontend.parser import parse
-from kcheck.ptx_frontend.powers import HALVES, LITERALS, POWER, WHOLE
+from kcheck.ptx_frontend.powers import HALVES, LITERALS, OF_SQUARES, POWER, WHOLE
 from kcheck.semantics.execution import execute
 from kcheck.semantics.library_builders import MEANINGS
 from kcheck.semantics.slow import Real, Rounded, SlowMachine
@@ -80,19 +80,26 @@ POSITIVE = (
 
 def function_of(name: str) -> Callable[..., float]:
     literal = LITERALS.get(name)
+    if name == "powf_positive":
+        return lambda x, y: (x * x) ** y
     if literal is None:
         return FUNCTIONS[name.partition("_")[0]]
     given = literal.given
+    if name in OF_SQUARES:
+        return lambda x: (x * x) ** given
     return (lambda x: given**x) if literal.first else (lambda x: x**given)
 
 
 def numbers(name: str, seed: int) -> list[list[float]]:
     rng = random.Random(seed)
     rows = []
-    for _ in range(2 if name in ("powf", "powf_ftz") else 1):
+    for _ in range(2 if name in ("powf", "powf_ftz", "powf_positive") else 1):
         row = [rng.uniform(-1, 1) for _ in range(N // 2)]
         row += [rng.uniform(-20, 20) for _ in range(N - len(row))]
         rows.append([float(np.float32(x)) for x in row])
+    if name in OF_SQUARES:  # exact ones
+        rows = [[float(np.float16(x)) for x in row] for row in rows]
+        rows[1:] = [[x / 2 for x in row] for row in rows[1:]]
     if name in POSITIVE:
         rows[0] = [abs(x) + 2.0**-10 for x in rows[0]]
         rows[0] = [float(np.float32(x)) for x in rows[0]]

@@ -39,6 +39,13 @@ BASE(base, 7.3f)
 BASE(below, 0.9f)
 BASE(two, 2.0f)
 BASE(half, 0.5f)
+// the same, appended, of a number that nvcc knows to be at least 0: a square
+static __device__ float powf_positive(float x, float y) { return powf(x * x, y); }
+static __device__ float powf_positive_up(float x) { return powf(x * x, 2.75f); }
+static __device__ float powf_positive_down(float x) { return powf(x * x, -2.75f); }
+BINARY(powf_positive)
+UNARY(powf_positive_up)
+UNARY(powf_positive_down)
 // `_indexed`, appended: the same with the loop over the table as nvcc writes it in some loops
 // sincosf, appended as `sinf_sincos` and `cosf_sincos`: what leads to one of its results each
 extern "C" __global__ void k_sincosf(const float* __restrict__ a, float* __restrict__ o,

@@ -20,7 +20,8 @@ from kcheck.ptx_frontend.kernel import Idiom, Kernel
 from kcheck.ptx_frontend.library import PAIRS, Pattern, operands, pattern, plain, same, signatures
 from kcheck.ptx_frontend.matching import Matcher
 from kcheck.ptx_frontend.negated import differences
-from kcheck.ptx_frontend.powers import POWER, SIGN, as_bits, as_float
+from kcheck.ptx_frontend.powers import OF_SQUARES, POWER, SIGN, as_bits, as_float
+from kcheck.ptx_frontend.signs import at_least_0
 from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Operand, Reg, Target
 
 LIBRARY, NOTHING = "<library>", "<nothing>"
@@ -166,6 +167,8 @@ class _Search:
             head = self.flow.kernel.blocks[e.blocks[0]]
             slots = [head.end - 1] if self.flow.block_of[head.end] in inner else []
         arguments = [e.arguments[n] for n in range(len(pattern.inputs))]
+        if pattern.name in OF_SQUARES and not at_least_0(self.flow, arguments[0].value):
+            return None
         if pattern.literal is not None:
             given = e.arguments[pattern.number(pattern.literal.given)]
             arguments.insert(0 if pattern.literal.first else len(arguments), given)

@@ -107,6 +107,13 @@ CONTEXTS = {
     "both_signs": ["erff", "erff", "tanhf", "tanhf"],
     "rotary": ["powf", "cosf"],
     "negatives_in_a_loop": ["tanhf", "sinf"],
+    "powf_of_a_square": ["powf"],
+    "powf_of_a_square_negative": ["powf"],
+    "square_to_a_part": ["powf"],
+    "square_to_a_half": [HALVES],
+    "norm_of_two": [HALVES],
+    "square_cubed": [WHOLE],
+    "square_inverse": [WHOLE],
     "log_of_abs": ["logf"],
     "tanh_of_abs": ["tanhf"],
     "tanh_and_abs": ["tanhf"],
@@ -580,3 +587,29 @@ def test_the_negative_of_the_turn_before() -> None:
     edits = ((NEGATION, ""), ("abs.f32 \t%f3, %f2;", start), (SQUARE, square), (tail, back))
     more = (".reg .pred \t%p<3>;", ".reg .pred %p<4>;")
     assert names(of_context(head, *edits, more)) == []
+
+
+# powers of what is known to be at least 0
+
+SQUARED = "mul.f32 \t%f1, %f8, %f8;"
+RAISED: dict[str, bool] = {
+    "fma.rn.f32 %f1, %f8, %f8, 0f3F000000;": True,
+    "abs.f32 %f1, %f8;": True,
+    "max.f32 %f1, %f8, 0f00000000;": True,
+    "abs.f32 %f84, %f8;\n\tsqrt.rn.f32 %f83, %f8;\n\tdiv.rn.f32 %f1, %f84, %f83;": True,
+    "mul.f32 %f1, %f8, 0f40000000;": False,
+    "fma.rn.f32 %f1, %f8, %f8, 0fBF000000;": False,
+    "fma.rn.f32 %f1, %f8, %f8, %f8;": False,
+    "max.f32 %f1, %f8, 0fBF000000;": False,
+    "min.f32 %f1, %f8, 0f3F000000;": False,
+    "max.xorsign.abs.f32 %f1, %f8, 0f3F000000;": False,
+    "mul.f32 %f84, %f8, %f8;\n\tsub.f32 %f1, %f84, %f8;": False,
+    "mul.f32 %f1, %f8, %f8;\n\t@%p1 neg.f32 %f1, %f8;": False,
+}
+
+
+@pytest.mark.parametrize("base", RAISED)
+def test_powers_of_numbers_that_are_at_least_0(base: str) -> None:
+    assert edited("powf_positive_up") == ["powf"]
+    expected = ["powf"] if RAISED[base] else []
+    assert edited("powf_positive_up", (SQUARED, base)) == expected

@@ -57,6 +57,14 @@ extern "C" __global__ void negatives_in_a_loop(const float* __restrict__ a, floa
   for (int k = 0; k < blockDim.x / 8; k++) r = r * 0.5f + tanhf(-a[threadIdx.x ^ k % 2]) + sinf(-r);
   o[threadIdx.x] = r;
 }
+// powers of what is known to be at least 0
+BINARY(powf_of_a_square, powf(x * x, y))
+BINARY(powf_of_a_square_negative, powf(x * x, -y))
+UNARY(square_to_a_part, powf(x * x, 1.3f))
+UNARY(square_to_a_half, powf(x * x + 1.0f, 0.5f) * x)
+BINARY(norm_of_two, x * powf(x * x * 0.25f + y * y * 0.25f + 1e-5f, -0.5f))
+UNARY(square_cubed, powf(x * x, 3.0f))
+UNARY(square_inverse, powf(x * x, -2.0f))
 UNARY(log_of_abs, logf(fabsf(x) + 1e-6f))
 UNARY(tanh_of_abs, tanhf(fabsf(x)))
 UNARY(tanh_and_abs, tanhf(x) * fabsf(x) + x * x)
