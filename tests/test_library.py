@@ -70,6 +70,10 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "roundf": lambda x: math.copysign(math.floor(abs(x) + 0.5), x),
     "sinf": math.sin,
     "cosf": math.cos,
+    "sinhf": math.sinh,
+    "coshf": math.cosh,
+    "tanf": math.tan,
+    "atanf": math.atan,
     "powf": lambda x, y: x**y,
 }
 POSITIVE = (

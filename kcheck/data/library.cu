@@ -46,6 +46,11 @@ static __device__ float powf_positive_down(float x) { return powf(x * x, -2.75f)
 BINARY(powf_positive)
 UNARY(powf_positive_up)
 UNARY(powf_positive_down)
+// appended too
+UNARY(sinhf)
+UNARY(coshf)
+UNARY(tanf)
+UNARY(atanf)
 // `_indexed`, appended: the same with the loop over the table as nvcc writes it in some loops
 // sincosf, appended as `sinf_sincos` and `cosf_sincos`: what leads to one of its results each
 extern "C" __global__ void k_sincosf(const float* __restrict__ a, float* __restrict__ o,

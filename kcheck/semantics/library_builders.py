@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from kcheck.canon.constants import LN2, LOG2_10, LOG2E, LOG10_2
@@ -45,6 +46,21 @@ def _expm1(m: Machine, x: R) -> R:
 
 def _erfc(m: Machine, x: R) -> R:
     return m.reals.sub(m.reals.constant(1), m.reals.function("erf", x))
+
+
+def _hyperbolic(odd: bool) -> Callable[[Machine, R], R]:
+    """(e^x - e^-x) / 2, or with a plus."""
+
+    def meaning(m: Machine, x: R) -> R:
+        up, down = (_exp(LOG2E)(m, y) for y in (x, m.reals.neg(x)))
+        total = m.reals.sub(up, down) if odd else m.reals.add(up, down)
+        return m.reals.mul(total, m.reals.constant(Fraction(1, 2)))
+
+    return meaning
+
+
+def _tan(m: Machine, x: R) -> R:
+    return m.reals.div(_apply(m, "sin", x), _apply(m, "cos", x))
 
 
 def _whole(m: Machine, x: R, c: R) -> R:
@@ -91,6 +107,10 @@ MEANINGS: dict[str, Callable[..., R]] = {
     "erff": lambda m, x: m.reals.function("erf", x),
     "erfcf": _erfc,
     "roundf": lambda m, x: m.reals.function("round", x),
+    "sinhf": _hyperbolic(odd=True),
+    "coshf": _hyperbolic(odd=False),
+    "tanf": _tan,
+    "atanf": lambda m, x: m.reals.function("atan", x),
     "sinf": lambda m, x: _apply(m, "sin", x),
     "cosf": lambda m, x: _apply(m, "cos", x),
     POWER: _pow,

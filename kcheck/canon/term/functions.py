@@ -25,7 +25,7 @@ _LOG_SQUARE = known(-2, {LOG2E: 1})
 _POWERS = 64
 # names of sums, and what becomes one
 _NAMES = frozenset({"form", "inverse", "sqrt"})
-_ODD, _EVEN = frozenset({"sin", "rint", "trunc", "erf"}), frozenset({"cos"})
+_ODD, _EVEN = frozenset({"sin", "rint", "trunc", "erf", "atan"}), frozenset({"cos"})
 
 
 class Functions:
