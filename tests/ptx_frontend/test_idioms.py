@@ -174,7 +174,7 @@ def operands_changed(kernel: Kernel, instr: Instr) -> Iterator[Instr]:
         elif isinstance(operand, Reg) and operand.name in types:
             # (`%SPL` and what is added to it by 0 are one address)
             alike = [r for r in registers if types.get(r) == types[operand.name] and r != "%SPL"]
-            if operand.name not in alike:
+            if operand.name not in alike or len(alike) == 1:
                 continue
             at = alike.index(operand.name)
             others = [Reg(alike[at - 1])]
