@@ -24,6 +24,7 @@ FUNCTIONS: dict[str, Callable[[Ends], Ends]] = {
     "sqrt": interval.sqrt,
     "tanh": interval.tanh,
     "erf": interval.erf,
+    "atan": interval.atan,
     "round": interval.monotone(interval.half_away),
     "sin": interval.wave(np.sin),
     "cos": interval.wave(np.cos),

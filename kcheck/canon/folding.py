@@ -26,7 +26,7 @@ from kcheck.canon.constants import (
     ZERO,
     Constants,
 )
-from kcheck.canon.known import Number, close, plus, root, times
+from kcheck.canon.known import SQRT_PI, Number, close, known, plus, root, times
 
 TAKE_A, TAKE_B = -2, -3
 _INFS = (PINF, NINF)
@@ -58,6 +58,7 @@ class Folding:
             "sqrt": self.sqrt,
             "tanh": self.tanh,
             "erf": self.tanh,  # 0 at 0, 1 and -1 at the infinities, too
+            "atan": self.atan,
             "round": lambda a: self._integral(a, _half_away),
             "sin": lambda a: self._periodic(a, 0),
             "cos": lambda a: self._periodic(a, 1),
@@ -231,6 +232,11 @@ class Folding:
     def tanh(self, a: int) -> int:
         if a in _INFS:
             return self._number(1 if a == PINF else -1)
+        return a if a <= ZERO else SYMBOLIC
+
+    def atan(self, a: int) -> int:
+        if a in _INFS:
+            return self._number(known(Fraction(1 if a == PINF else -1, 2), {SQRT_PI: 2}))
         return a if a <= ZERO else SYMBOLIC
 
     def _periodic(self, a: int, at_zero: int) -> int:

@@ -201,6 +201,12 @@ def tanh(a: Ends) -> Ends:
     return _sigmoid(a, np.tanh)
 
 
+def atan(a: Ends) -> Ends:
+    """The inverse tangent."""
+    low, high = np.arctan(a[0]), np.arctan(a[1])
+    return np.where(a[0] == 0, 0.0, _below(low)), np.where(a[1] == 0, 0.0, _above(high))
+
+
 def erf(a: Ends) -> Ends:
     """The error function."""
     return _sigmoid(a, _erf)

@@ -15,10 +15,13 @@ from itertools import product
 from kcheck.ptx_frontend.blocks import basic_blocks
 from kcheck.ptx_frontend.dataflow import DataFlow, targets
 from kcheck.ptx_frontend.embedding import Bound, Embedding
+from kcheck.ptx_frontend.hoisted import LOGARITHMS, moved_back
 from kcheck.ptx_frontend.kernel import Idiom, Kernel
 from kcheck.ptx_frontend.library import PAIRS, Pattern, operands, pattern, plain, same, signatures
 from kcheck.ptx_frontend.matching import Matcher
-from kcheck.ptx_frontend.powers import as_bits, as_float
+from kcheck.ptx_frontend.negated import differences
+from kcheck.ptx_frontend.powers import OF_SQUARES, POWER, SIGN, as_bits, as_float
+from kcheck.ptx_frontend.signs import at_least_0
 from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Operand, Reg, Target
 
 LIBRARY, NOTHING = "<library>", "<nothing>"
@@ -40,18 +43,23 @@ class _Found:
 
 def identify(kernel: Kernel) -> tuple[Kernel, tuple[Idiom, ...]]:
     """The kernel with its library functions in place of their expansions, and which they are."""
-    held = {o.bits for i in kernel.code for o in i.operands if isinstance(o, Flt)}
+    literals = {o.bits for i in kernel.code for o in i.operands if isinstance(o, Flt)}
+    held = literals | {bits ^ SIGN for bits in literals}
     words = {".".join(word) for word in {plain(i.opcode) for i in kernel.code}}
     names = [n for n, (bits, rare) in signatures().items() if bits <= held and rare <= words]
     if not names:
         return kernel, ()
     flow = DataFlow(kernel)
+    if LOGARITHMS.intersection(names):
+        flow = moved_back(flow)
+    if POWER in names:
+        flow = differences(flow)
     alone = [(f,) for name in names for f in _Search(pattern(name), flow).all()]
     found = _with_their_memory(flow, _apart([*alone, *_pairs(flow, names)]))
     if not found:
         return kernel, ()
     code = _rewritten(flow, found)
-    idioms = sorted((_idiom(kernel, f) for f in found), key=lambda idiom: idiom.lines)
+    idioms = sorted((_idiom(flow.kernel, f) for f in found), key=lambda idiom: idiom.lines)
     return replace(kernel, code=code, blocks=basic_blocks(code)), tuple(idioms)
 
 
@@ -159,6 +167,8 @@ class _Search:
             head = self.flow.kernel.blocks[e.blocks[0]]
             slots = [head.end - 1] if self.flow.block_of[head.end] in inner else []
         arguments = [e.arguments[n] for n in range(len(pattern.inputs))]
+        if pattern.name in OF_SQUARES and not at_least_0(self.flow, arguments[0].value):
+            return None
         if pattern.literal is not None:
             given = e.arguments[pattern.number(pattern.literal.given)]
             arguments.insert(0 if pattern.literal.first else len(arguments), given)

@@ -15,7 +15,7 @@ from kcheck.ptx_frontend.dataflow import DataFlow, Value, sources
 from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.lower import lower
 from kcheck.ptx_frontend.parser import parse
-from kcheck.ptx_frontend.powers import LITERALS, Literal, as_bits
+from kcheck.ptx_frontend.powers import LITERALS, OF_SQUARES, Literal, as_bits
 from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Mem, Reg, Sym
 
 SNIPPETS = Path(__file__).parent.parent / "data" / "library.ptx"
@@ -44,9 +44,10 @@ class Pattern:
     """A function's instructions, by their places in the code of its own kernel.
 
     `roots`: the results, definitions of one register; of a product the last instruction of each
-    factor. `inputs`: the loads of the arguments, in order. `scratch`: it uses local memory.
-    `inner`: the blocks between the first one and `exit`. `literal`: an argument that is folded
-    into the code; `literals`: the words that stand for it.
+    factor. `inputs`: the loads of the arguments, in order, or the square of the first (of
+    `OF_SQUARES`). `scratch`: it uses local memory. `inner`: the blocks between the first one and
+    `exit`. `literal`: an argument that is folded into the code; `literals`: the words that stand
+    for it.
     """
 
     name: str
@@ -110,6 +111,9 @@ def _pattern(kernel: Kernel) -> Pattern:
     names = {param.name: n for n, param in enumerate(kernel.params)}
     arguments = {names.get(_parameter(flow, at), -1): at for at in loads}
     inputs = tuple(arguments[n] for n in range(len(kernel.params) - 1))
+    if kernel.name in OF_SQUARES:
+        (square,) = flow.readers(inputs[0])
+        inputs = (square, *inputs[1:])
     result = flow.value(store, code[store].operands[1])
     assert result is not None
     roots = tuple(sorted(result.defs))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 
 from kcheck.ptx_frontend.dataflow import UNDEFINED, DataFlow, Value, sources, targets
 from kcheck.ptx_frontend.embedding import Bound, Embedding
 from kcheck.ptx_frontend.library import Pattern, operands, plain, same
+from kcheck.ptx_frontend.negated import forms
 from kcheck.ptx_frontend.powers import as_float
 from kcheck.ptx_frontend.tree import Flt, Imm, Instr, Mem, Reg, Sym, Target
 
@@ -30,6 +31,7 @@ class Matcher:
         self.pattern, self.flow = pattern, flow
         self.mine, self.code = pattern.kernel.code, flow.kernel.code
         self._tried = 0
+        self._known: dict[int, list[tuple[Instr, int]]] = {}
 
     def at(self, root: int) -> Embedding | None:
         """The embedding in which the pattern's last root is this instruction."""
@@ -40,7 +42,7 @@ class Matcher:
         first, *others = sorted(self.pattern.roots, reverse=True)
         if not self._pair(found, first, root):
             return None
-        solved = self._solve(found, list(self._goals(first, root, found)))
+        solved = self._solve(found, list(self._goals(first, root)))
         if solved is None:
             return None
         for other in others:
@@ -58,7 +60,7 @@ class Matcher:
                 continue
             trial = found.copy()
             if self._pair(trial, other, at):
-                solved = self._solve(trial, list(self._goals(other, at, trial)))
+                solved = self._solve(trial, list(self._goals(other, at)))
                 if solved is not None:
                     return solved
         return None
@@ -87,13 +89,22 @@ class Matcher:
     # one pair
 
     def _alike(self, mine: int, other: int) -> bool:
-        a, b = self.mine[mine], self.code[other]
+        return any(self._fits(mine, *form) for form in self._forms(other))
+
+    def _forms(self, other: int) -> list[tuple[Instr, int]]:
+        """What an instruction of the kernel is, first as it stands, and where it reads."""
+        if other not in self._known:
+            self._known[other] = list(forms(self.flow, other))
+        return self._known[other]
+
+    def _fits(self, mine: int, b: Instr, place: int) -> bool:
+        a = self.mine[mine]
         if plain(a.opcode) != plain(b.opcode) or (a.guard is None) != (b.guard is None):
             return False
         if a.guard and b.guard and a.guard.negated != b.guard.negated:
             return False
-        shape = _shape(self.flow, other)
-        return shape == _shape(self.pattern.flow, mine) and "?" not in shape
+        shape = _shape(self.flow, b, place)
+        return shape == _shape(self.pattern.flow, a, mine) and "?" not in shape
 
     def _pair(self, found: Embedding, mine: int, other: int) -> bool:
         """Bind two instructions, and their blocks."""
@@ -135,13 +146,21 @@ class Matcher:
             return False
         return found.blocks.setdefault(mine, other) == other
 
-    def _goals(self, mine: int, other: int, found: Embedding) -> Iterator[Ways]:
-        """The operands that must agree."""
-        a, b = self.mine[mine], self.code[other]
-        x, y = _values(self.pattern.flow, mine), _values(self.flow, other)
+    def _goals(self, mine: int, other: int) -> Iterator[Ways]:
+        """The operands that must agree, in any form that fits."""
+        fitting = [form for form in self._forms(other) if self._fits(mine, *form)]
+        ways = [list(self._of_form(mine, *form)) for form in fitting]
+        if len(ways) == 1:
+            yield from ways[0]
+        else:
+            yield tuple([g for w in way for g in w] for f in ways for way in product(*f))
+
+    def _of_form(self, mine: int, b: Instr, place: int) -> Iterator[Ways]:
+        a = self.mine[mine]
+        x, y = _values(self.pattern.flow, a, mine), _values(self.flow, b, place)
         if a.guard is not None and b.guard is not None:
             x.append(self.pattern.flow.value(mine, a.guard.reg))
-            y.append(self.flow.value(other, b.guard.reg))
+            y.append(self.flow.value(place, b.guard.reg))
         pairs = [(u, v) for u, v in zip(x, y, strict=True) if u and v]
         if a.opcode[0] in _COMMUTATIVE and len(pairs) > 1:
             swapped = [(pairs[0][0], pairs[1][1]), (pairs[1][0], pairs[0][1])]
@@ -240,7 +259,7 @@ class Matcher:
             return True
         if not self._pair(found, a, b):
             return False
-        goals += self._goals(a, b, found)
+        goals += self._goals(a, b)
         return True
 
     def _joined(self, mine: Value, other: Value, goals: list[Ways]) -> bool:
@@ -282,7 +301,7 @@ class Matcher:
                 if mine not in found.instrs:
                     if not self._pair(found, mine, other):
                         return None
-                    goals += self._goals(mine, other, found)
+                    goals += self._goals(mine, other)
             elif self._is_jump(self.code[other]):
                 return None
             a = self.pattern.kernel.blocks[block].successors
@@ -351,7 +370,7 @@ class Matcher:
                 for a, b in zip(mine, other, strict=True):
                     if not self._pair(found, a, b):
                         return None
-                    solved = self._solve(found, list(self._goals(a, b, found)))
+                    solved = self._solve(found, list(self._goals(a, b)))
                     if solved is None:
                         return None
                     found = solved
@@ -386,17 +405,17 @@ def _is_pure(instr: Instr) -> bool:
     return instr.guard is None and not _accesses(instr) and instr.opcode[0] != "bra"
 
 
-def _values(flow: DataFlow, at: int) -> list[Value | None]:
+def _values(flow: DataFlow, instr: Instr, at: int) -> list[Value | None]:
     """What the operands hold that an instruction reads; of an address its base."""
-    read = sources(flow.kernel.code[at])
+    read = sources(instr)
     held = [o for o in read if isinstance(o, (Mem, Reg, Sym, Imm, Flt))]
     return [flow.address(at, o) if isinstance(o, Mem) else flow.value(at, o) for o in held]
 
 
-def _shape(flow: DataFlow, at: int) -> list[str]:
+def _shape(flow: DataFlow, instr: Instr, at: int) -> list[str]:
     """What kind of operand stands where; registers and literals are compared by what they hold."""
     kinds = []
-    for operand in flow.kernel.code[at].operands:
+    for operand in instr.operands:
         if isinstance(operand, Mem) and not operand.coords:
             known = flow.address(at, operand)
             kinds.append("[]" if known and known.name else f"[{operand.offset}]")

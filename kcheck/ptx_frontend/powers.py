@@ -11,6 +11,8 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+# the bit of a word that is the sign
+SIGN = 1 << 31
 # functions that the expansions are: an integer exponent, a multiple of 1/2, another
 WHOLE, HALVES, POWER = "powf(x, n)", "powf(x, n/2)", "powf"
 
@@ -71,10 +73,15 @@ def _nothing(_: float) -> tuple[float, ...]:
 
 
 def _exponent(whole: bool, low: float, high: float) -> Callable[[float], str]:
+    some = _any_exponent(low, high)
+    return lambda c: some(c) if c.is_integer() == whole else ""
+
+
+def _any_exponent(low: float, high: float) -> Callable[[float], str]:
     def function(c: float) -> str:
-        if not low <= c <= high or c.is_integer() != whole:
+        if not low <= c <= high:
             return ""
-        return WHOLE if whole else HALVES if (2 * c).is_integer() else POWER
+        return WHOLE if c.is_integer() else HALVES if (2 * c).is_integer() else POWER
 
     return function
 
@@ -93,6 +100,8 @@ def _only(literal: float, name: str) -> Callable[[float], str]:
 
 # integers up to here are told from others, and odd ones from even ones
 _EXACT = 2.0**23
+# snippets for a base that is known to be at least 0: a square there
+OF_SQUARES = ("powf_positive", "powf_positive_up", "powf_positive_down")
 # name of the snippet -> its literal
 LITERALS = {
     "powf_square": Literal(2.0, _nothing, _only(2.0, WHOLE)),
@@ -100,6 +109,8 @@ LITERALS = {
     "powf_over": Literal(-7.0, _half, _exponent(True, -_EXACT, -1)),
     "powf_part": Literal(2.75, _half, _exponent(False, 0, _EXACT)),
     "powf_overpart": Literal(-2.75, _half, _exponent(False, -_EXACT, 0)),
+    "powf_positive_up": Literal(2.75, _half, _any_exponent(0, _EXACT)),
+    "powf_positive_down": Literal(-2.75, _half, _any_exponent(-_EXACT, 0)),
     "powf_base": Literal(as_float(as_bits(7.3)), _split, _base(True), first=True),
     "powf_below": Literal(as_float(as_bits(0.9)), _mantissa, _base(False), first=True),
     "powf_two": Literal(2.0, _nothing, _only(2.0, POWER), first=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from kcheck.canon.constants import LN2, LOG2_10, LOG2E, LOG10_2
@@ -35,10 +36,6 @@ def _log(unit: Any, x: Callable[[Machine, R], R] = lambda m, x: x) -> Callable[[
     return lambda m, a: m.reals.mul(_apply(m, "lg2", x(m, a)), m.reals.constant(unit))
 
 
-def _minus(log: Callable[[Machine, R], R]) -> Callable[[Machine, R], R]:
-    return lambda m, x: m.reals.neg(log(m, x))
-
-
 def _one_plus(m: Machine, x: R) -> R:
     return m.reals.add(m.reals.constant(1), x)
 
@@ -49,6 +46,21 @@ def _expm1(m: Machine, x: R) -> R:
 
 def _erfc(m: Machine, x: R) -> R:
     return m.reals.sub(m.reals.constant(1), m.reals.function("erf", x))
+
+
+def _hyperbolic(odd: bool) -> Callable[[Machine, R], R]:
+    """(e^x - e^-x) / 2, or with a plus."""
+
+    def meaning(m: Machine, x: R) -> R:
+        up, down = (_exp(LOG2E)(m, y) for y in (x, m.reals.neg(x)))
+        total = m.reals.sub(up, down) if odd else m.reals.add(up, down)
+        return m.reals.mul(total, m.reals.constant(Fraction(1, 2)))
+
+    return meaning
+
+
+def _tan(m: Machine, x: R) -> R:
+    return m.reals.div(_apply(m, "sin", x), _apply(m, "cos", x))
 
 
 def _whole(m: Machine, x: R, c: R) -> R:
@@ -89,14 +101,16 @@ MEANINGS: dict[str, Callable[..., R]] = {
     "expm1f": _expm1,
     "logf": _log(LN2),
     "log2f": lambda m, x: _apply(m, "lg2", x),
-    "neglogf": _minus(_log(LN2)),
-    "neglog2f": _minus(lambda m, x: _apply(m, "lg2", x)),
     "log10f": _log(LOG10_2),
     "log1pf": _log(LN2, _one_plus),
     "tanhf": lambda m, x: _apply(m, "tanh", x),
     "erff": lambda m, x: m.reals.function("erf", x),
     "erfcf": _erfc,
     "roundf": lambda m, x: m.reals.function("round", x),
+    "sinhf": _hyperbolic(odd=True),
+    "coshf": _hyperbolic(odd=False),
+    "tanf": _tan,
+    "atanf": lambda m, x: m.reals.function("atan", x),
     "sinf": lambda m, x: _apply(m, "sin", x),
     "cosf": lambda m, x: _apply(m, "cos", x),
     POWER: _pow,

@@ -106,6 +106,7 @@ MP: dict[str, Callable[[mpmath.mpf], mpmath.mpf]] = {
     "sqrt": mpmath.sqrt,
     "tanh": mpmath.tanh,
     "erf": mpmath.erf,
+    "atan": mpmath.atan,
     "round": lambda x: mpmath.sign(x) * mpmath.floor(abs(x) + 0.5),
     "sin": mpmath.sin,
     "cos": mpmath.cos,

@@ -30,7 +30,7 @@ _NAMES = frozenset({"form", "inverse", "sqrt"})
 _ANALYTIC = frozenset({"input", "form", "inverse"})
 # powers of a sum that are generators
 _SHARES = {"form": Fraction(1), "inverse": Fraction(-1), "sqrt": Fraction(1, 2)}
-_ODD, _EVEN = frozenset({"sin", "rint", "trunc", "erf"}), frozenset({"cos"})
+_ODD, _EVEN = frozenset({"sin", "rint", "trunc", "erf", "atan"}), frozenset({"cos"})
 
 
 class Functions:
