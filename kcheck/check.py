@@ -19,7 +19,7 @@ from kcheck.ledger import assumptions, method
 from kcheck.limits import LimitReached
 from kcheck.loading import KernelLike, LaunchLike, load_kernel, load_one
 from kcheck.masking import mask
-from kcheck.measure import measure
+from kcheck.measure import measure, where_divided
 from kcheck.outputs import Comparison, compare
 from kcheck.preconditions import promise_ledger
 from kcheck.proof import claim
@@ -29,7 +29,7 @@ from kcheck.semantics.machine import BudgetError
 from kcheck.semantics.values import Unsupported
 from kcheck.sightings import with_seen
 from kcheck.undecided import advised, cut_short, refused, undecided, unread
-from kcheck.vacuity import zero_divisors
+from kcheck.vacuity import Divided, zero_divisors
 from kcheck.verdict import Finding, Verdict, Witness
 from kcheck.witness import Subject
 
@@ -153,7 +153,8 @@ def _decide(question: Question) -> Verdict:
     _trust(run, refutation)
     if refutation is not None and refutation.reason == "opaque":
         _, alone = zero_divisors(question, run.reference)
-        refutation = refutation if alone is None else judge.divided(alone)
+        if alone is not None:
+            refutation = _divided(question, judge, alone) or refutation
     if refutation is not None:
         return replace(refutation, **facts)
     if beyond.error is not None:
@@ -173,7 +174,11 @@ def _decide(question: Question) -> Verdict:
         lines, alone = zero_divisors(question, run.reference, steady)
         facts["ledger"] += tuple(lines)
         if alone is not None:
-            equal = judge.divided(alone)
+            equal = _divided(question, judge, alone) or equal
+            facts["ledger"] += (
+                f"WARNING: the subject alone divides by 0 on the way to {alone.name}, where "
+                f"{alone.region}; its result in true formats is that of the reference",
+            ) * (equal.verdict == "proved")
     statistics = {**facts.pop("statistics"), **equal.statistics}
     verdict = replace(equal, **facts, statistics=statistics)
     return _for_cta(question, replace(verdict, ledger=verdict.ledger + method(verdict)))
@@ -184,6 +189,14 @@ def _comparisons(question: Question, run: FieldRun) -> dict[str, Comparison]:
         a.name: compare(run.reference, run.subject, (a, b), run.domain)
         for a, b in question.compared
     }
+
+
+def _divided(question: Question, judge: Judge, alone: Divided) -> Verdict | None:
+    """The verdict where the subject alone divides by 0; None if its result is right."""
+    found = where_divided(question, alone)
+    if found == "same":
+        return None
+    return judge.divided(alone, sure=found == "none")
 
 
 def _trust(run: FieldRun, found: Verdict | None) -> None:

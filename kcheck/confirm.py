@@ -126,13 +126,17 @@ def with_origin(
 def last_writer(
     side: Subject, element: tuple[str, int], ctas: list[int] | None, seed: int
 ) -> dict[int, tuple[int, tuple[int, int, int]]]:
-    """CTA -> (instruction, thread) that last wrote an element, or {}."""
+    """CTA -> (instruction, thread) that last wrote an element. Refused, or as the executor gives
+    up, on all inputs that are tried.
+    """
+    gave_up: Exception | None = None
     for _, inputs in islice(draws(unknown_inputs(side), seed), TRIES):
         try:
             return writers(side, element, ctas, kept(inputs, side.launch))
-        except (Refused, BudgetError, Unsupported):
-            continue  # a row of zeros divided by its maximum, as an integer
-    return {}
+        except (Refused, BudgetError, Unsupported) as error:
+            gave_up = error  # a row of zeros divided by its maximum, as an integer
+    assert gave_up is not None
+    raise gave_up
 
 
 def confirm_output(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,9 @@ from kcheck.limits import LimitReached
 from kcheck.outputs import Comparison, read_output
 from kcheck.racing import orders_memory
 from kcheck.search import Search, entries
-from kcheck.semantics.execution import Execution
+from kcheck.semantics.execution import Execution, Refused
+from kcheck.semantics.machine import BudgetError
+from kcheck.semantics.values import Unsupported
 from kcheck.sightings import Judged, Sightings, rank
 from kcheck.verdict import Difference, Finding, Location, Verdict, Witness, number_text
 from kcheck.verdict import element as shown
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
     from kcheck.vacuity import Divided
 
 SIDES = ("reference", "subject")
+# updates that commute where their operands are the same (semantics.updates)
+_GIVEN = frozenset({"exch", "cas", "inc", "dec"})
 
 
 class Judge:
@@ -143,10 +148,14 @@ class Judge:
 
     def _may_be_ordered(self, finding: Finding) -> bool:
         """Is it a race of a kernel that orders accesses by what the lane executor's monitor does
-        not know (ISA, memory consistency model), so that the slow evaluator may see no race?
+        not know (ISA, memory consistency model), so that the slow evaluator may see no race? Or of
+        updates that may come to the same in any order, of which it tells a few apart only?
         """
         kernels = {name: side.kernel for name, side, _ in self.sides}
-        return finding.reason.startswith("race.") and orders_memory(kernels[finding.side])
+        if not finding.reason.startswith("race."):
+            return False
+        updates = [_GIVEN & set(re.split(r"[.\s]", place.text)) for place in finding.locations]
+        return orders_memory(kernels[finding.side]) or (bool(updates) and all(updates))
 
     def _constants(self, witness: Witness) -> Verdict:
         """All that was found is a difference that rounded literals could explain."""
@@ -282,15 +291,18 @@ class Judge:
             return None
         return None if witness is None else (self._mismatch(witness), witness)
 
-    def divided(self, alone: Divided) -> Verdict:
-        """Equal, but that the subject alone divides by 0 in a region of inputs."""
+    def divided(self, alone: Divided, sure: bool) -> Verdict:
+        """Equal, but that the subject alone divides by 0 in a region of inputs. `sure`: no number
+        comes of it.
+        """
         question, c = self.question, self.comparisons[alone.name]
         writers = Writers(question.reference, question.subject, question.ctas)
         message = (
             f"{shown(alone.name, c.reference.index(alone.at))} is divided by zero where "
             f"{alone.region}, and a number in the reference"
         )
-        values = confirm(writers, alone.inputs, (alone.name, alone.at), divided=True)
+        element = (alone.name, alone.at)
+        values = confirm(writers, alone.inputs, element, divided=True) if sure else None
         places = self._stores(alone.name, alone.at)
         if values is None:
             finding = Finding("opaque", message, "subject", places, alone.count)
@@ -337,7 +349,7 @@ class Judge:
         try:
             places = self._stores(witness.buffer, at)
             difference = self._first(witness)
-        except (LimitReached, MemoryError):
+        except (LimitReached, MemoryError, Refused, BudgetError, Unsupported):
             pass  # the witness stands without them
         count = int(c.different.sum())
         return Finding("value.mismatch", message, "subject", places, count, difference, "execution")

@@ -90,6 +90,12 @@ def _assumptions(
         "integer atomics take maxima or minima of floats by their bits in the {name}, "
         "none of which is -0.0 (line {lines})",
     )
+    yield from _lines_of(
+        question,
+        run,
+        lambda side: side.large_sums,
+        "data and a large constant are added without rounding in the {name} (line {lines})",
+    )
     yield from _idle(question, comparisons)
     if any(i.opcode[0] in ("atom", "red") for s in sides for i in s.kernel.code):
         yield "float atomics add in any order"

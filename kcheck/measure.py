@@ -21,11 +21,16 @@ from kcheck.launch import Tensor
 from kcheck.preconditions import kept
 from kcheck.question import Question
 from kcheck.semantics.execution import Refused
+from kcheck.semantics.machine import BudgetError
+from kcheck.semantics.values import Unsupported
+from kcheck.vacuity import Divided
 from kcheck.verdict import Finding, Location, Verdict
 from kcheck.witness import unknown_inputs
 
 # inputs drawn from the standard normal distribution
 NORMAL = 4
+# relative difference that roundings may make
+NEAR = 2.0**-6
 EQUAL, DIFFERENT = "tested-equal", "formats-differ"
 LEDGER = (
     "true formats: the results of each instruction, rounded as the PTX ISA says; approximate "
@@ -78,6 +83,32 @@ def measure(question: Question) -> Verdict:
         findings=(*faults.values(), *findings),
         outputs=_outputs(question, seen), statistics={"inputs": inputs},
     )  # fmt: skip
+
+
+def where_divided(question: Question, alone: Divided) -> str:
+    """What becomes in true formats of an element that the subject divides by 0 on the way, and the
+    reference does not: "none" (no finite number where the reference has one), "same", "other"
+    (numbers that differ), or "" where a side can't be run.
+
+    1/0 is an infinity, and 1/inf may be what is wanted.
+    """
+    sides = question.reference, question.subject
+    found = []
+    tensor = next(pair for pair in question.compared if pair[0].name == alone.name)
+    for side, mine in zip(sides, tensor, strict=True):
+        names = unknown_inputs(side).keys()
+        given = rounded_inputs(side, {name: alone.inputs[name] for name in names})
+        try:
+            _, outputs = run_formats(side, given, question.ctas)
+        except (Refused, Unsupported, BudgetError):
+            return ""
+        found.append(float(np.ravel(outputs[mine.name])[alone.at]))
+    a, b = found
+    if not np.isfinite(a):
+        return "same" if a == b or np.isnan(b) else "other"
+    if not np.isfinite(b):
+        return "none"
+    return "same" if abs(a - b) <= NEAR * (1 + abs(a)) else "other"
 
 
 def _runs(question: Question) -> Iterator[tuple[str, list[dict[str, Any]], int, list[Finding]]]:

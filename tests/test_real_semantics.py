@@ -291,6 +291,7 @@ EXPONENTS = {
     ),
 }
 NO_EXPONENTS = {
+    "used by nothing": "add.f32 %f3, %f1, 0f4B400000; mov.f32 %f3, %f2;",
     "rounded before": "add.f32 %f4, %f1, 0f4B400000; sub.f32 %f4, %f4, 0f4B400000;"
     "ex2.approx.f32 %f3, %f4;",
     "rounded by itself": "sub.f32 %f5, %f2, %f2; add.f32 %f5, %f5, 0f4B400000;"
@@ -311,6 +312,7 @@ def test_a_large_mask_is_itself_in_an_exponent(what: str) -> None:
     reference, subject = EXPONENTS[what]
     verdict = floats(reference, subject or reference)
     assert (verdict.verdict, verdict.reason) == ("proved", None)
+    assert any("added without rounding in the reference (line " in x for x in verdict.ledger)
     other = reference.replace("%f1", "%f2", 1)
     assert floats(reference, other).verdict == "refuted"
 
@@ -319,6 +321,13 @@ def test_a_large_mask_is_itself_in_an_exponent(what: str) -> None:
 def test_magic_rounding_is_refused_in_exponents_as_well(what: str) -> None:
     verdict = floats(NO_EXPONENTS[what], X)
     assert (verdict.verdict, verdict.reason) == ("undecided", "unsupported.magic-rounding")
+
+
+def test_a_comparison_with_an_infinity_is_refused_before_an_exponential_too() -> None:
+    compared_with = "mul.f32 %f4, %f1, 0f7F800000; setp.gt.f32 %p1, %f4, 0f00000000;"
+    subject = f"{compared_with} selp.f32 %f5, %f1, %f2, %p1; ex2.approx.f32 %f3, %f5;"
+    verdict = floats("ex2.approx.f32 %f3, %f2;", subject)
+    assert (verdict.verdict, verdict.reason) == ("undecided", "unsupported.infinity")
 
 
 def test_magic_rounding_of_halves_is_refused() -> None:

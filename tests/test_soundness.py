@@ -194,6 +194,25 @@ def test_a_guard_against_0_that_is_missing_is_refuted(guard: float) -> None:
     assert told(floats(one, guarded)) == ("proved", None)
 
 
+ON_THE_WAY = {
+    "rcp(rcp r)": ("mov.f32 %f3, %f4;", "rcp.rn.f32 %f5, %f4; rcp.rn.f32 %f3, %f5;"),
+    "rcp(rsqrt r)": ("sqrt.rn.f32 %f3, %f4;", "rsqrt.approx.f32 %f5, %f4; rcp.rn.f32 %f3, %f5;"),
+    "y/(1/r)": ("mul.f32 %f3, %f2, %f4;", "rcp.rn.f32 %f5, %f4; div.rn.f32 %f3, %f2, %f5;"),
+}
+
+
+@pytest.mark.parametrize("what", ON_THE_WAY)
+def test_a_division_by_0_on_the_way_to_a_number_is_no_defect(what: str) -> None:
+    """r = max(x, 0): 1/(1/0) is 0, as it should be; the ledger warns."""
+    relu = "max.f32 %f4, %f1, 0f00000000;"
+    verdict = floats(*(relu + body for body in ON_THE_WAY[what]))
+    assert told(verdict) == ("proved", None)
+    assert any("the subject alone divides by 0 on the way to z" in x for x in verdict.ledger)
+    nothing = "rsqrt.approx.f32 %f5, %f4; mul.f32 %f3, %f4, %f5;"  # 0 times infinity
+    verdict = floats(relu + "sqrt.rn.f32 %f3, %f4;", relu + nothing)
+    assert told(verdict) == ("refuted", "value.division-by-zero")
+
+
 def test_no_finite_input_is_beyond_the_largest_number_of_its_format() -> None:
     """A maximum that starts at -FLT_MAX; of what is computed, and of -1e38, that says nothing."""
     start = "mov.f32 %f3, {}; max.f32 %f3, %f3, %f1; max.f32 %f3, %f3, %f2;"

@@ -259,6 +259,9 @@ class _Search:
             return value.bits is not None
         if flow.reaching(slot, value.reg) != value.defs:
             return False
+        within = set(flow.inside(e.blocks[b] for b in self.pattern.inner))
+        if value.defs & within - {e.instrs[r] for r in self.pattern.roots}:
+            return False  # gone with the blocks, but a later turn would read it
         blocks = set(e.blocks.values())
         reads = [*bound.reads, slot]
         # in an earlier block, which dominates these, a single definition is the same one

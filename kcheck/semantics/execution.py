@@ -72,7 +72,8 @@ class Execution:
     """What a run leaves: the memory of each tensor, the faults, and figures.
 
     `ctas`: numbers of the CTAs that ran. `values`: instructions times lanes. `extremes`: integer
-    atomics that were executed as maxima or minima of floats. `identified`: literals (format, bits)
+    atomics that were executed as maxima or minima of floats; `large_sums`: additions of large
+    constants to data, in exponents. `identified`: literals (format, bits)
     that stood for other numbers than they are, by id. `idioms`: library functions that ran as
     such. `doubt`: why it does not stand for every schedule, so that nothing but the defects which
     it shows counts.
@@ -90,6 +91,7 @@ class Execution:
     races: list[Race]
     same_value: dict[int, int]
     extremes: frozenset[int]
+    large_sums: frozenset[int]
     identified: dict[tuple[str, int], int]
     idioms: tuple[Idiom, ...]
     doubt: Refused | None = None
@@ -227,6 +229,7 @@ def execute(
         notes.races,
         {} if machine.races is None or not races else machine.races.same_value,
         frozenset(machine.extremes),
+        frozenset(machine.large_sums.made),
         machine.codec.identified,
         idioms,
         _doubt(machine),

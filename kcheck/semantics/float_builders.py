@@ -196,8 +196,7 @@ def compare(m: Machine, cmp: str, x: R, y: R) -> Pred:
     known, v = m.reals.compare(_ORDERED.get(cmp, cmp), cmp in _ORDERED, x, y)
     if (known == 3).any():
         lanes = np.broadcast_to(known == 3, (m.lanes,))
-        lanes = lanes if m.mask is None else lanes & m.mask
-        if lanes.any() and not m.large_sums.only_exponents(m.at):
+        if (lanes if m.mask is None else lanes & m.mask).any():
             raise Unsupported("infinity", "a comparison of a value that met an infinity")
     undefined = known == 2
     symbolic = known < 0

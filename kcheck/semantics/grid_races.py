@@ -48,7 +48,9 @@ class GridRaces:
         # updates that commute are no race; of a cell that knows others too, one of these was in
         # a race as soon as a second CTA came, and is listed
         alike = (self.ops == access.op) & bool(access.op & 1)
-        known = np.where(bad, shadow.of_another(against, cells, mine, alike), 0).reshape(-1)
+        known = np.where(bad, shadow.of_another(against, cells, mine, alike, access.op), 0).reshape(
+            -1
+        )
         if not known.any():
             return
         i = int((known > 0).argmax())

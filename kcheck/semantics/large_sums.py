@@ -28,8 +28,13 @@ class LargeSums:
         self._flow: DataFlow | None = None
         self._known: dict[int, bool] = {}
 
+    @property
+    def made(self) -> list[int]:
+        """Those that were asked for and are."""
+        return [at for at, only in self._known.items() if only]
+
     def only_exponents(self, at: int) -> bool:
-        """Does all that is made of an instruction's result go through an exponential?"""
+        """Is an instruction's result used, and all that is made of it through an exponential?"""
         if at not in self._known:
             self._known[at] = self._search(at)
         return self._known[at]
@@ -37,15 +42,16 @@ class LargeSums:
     def _search(self, at: int) -> bool:
         if self._flow is None:
             self._flow = DataFlow(self.kernel)
-        seen, pending = {at}, [at]
+        seen, pending, ends = {at}, [at], set[int]()
         while pending:
             readers = set(self._flow.readers(pending.pop())) - seen
-            readers -= {r for r in readers if _is_exponential(self.kernel.code[r])}
+            ends |= {r for r in readers if _is_exponential(self.kernel.code[r])}
+            readers -= ends
             if not all(_goes_through(self.kernel.code[r]) for r in readers):
                 return False
             seen |= readers
             pending += readers
-        return True
+        return bool(ends)
 
 
 def _is_exponential(instr: Instr) -> bool:

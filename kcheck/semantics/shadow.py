@@ -22,7 +22,7 @@ EPOCHS = (1 << 16 - EPOCH_SHIFT) - 1
 # CTAs that accessed a cell: none yet, or several
 NO_CTA, MANY_CTAS = -1, -2
 # what wrote a cell: nothing yet, or not always the same atomic operation
-NO_OP, MIXED = 0, 255
+NO_OP, MIXED = 0, (1 << 16) - 1
 # kinds of access; the row of writes by another operation than a cell's first
 READ, WRITE, OTHER = 0, 1, 2
 
@@ -36,7 +36,7 @@ class Shadow:
         # by kind
         self.stamps: list[Stamps | None] = [None, None]
         # the atomic operation of all writes of the last epoch that wrote (0: a plain store)
-        self.op: NDArray[np.uint8] | None = None
+        self.op: NDArray[np.uint16] | None = None
         # cells with a race in some epoch: there a stamp must not hide the accesses before it
         self.racy: NDArray[np.bool_] | None = None
         # asynchronous copies under way that read or write the cell: how many. Where 256 write one
@@ -51,8 +51,8 @@ class Shadow:
         # the last ld.global.nc
         self.nc: Stamps | None = None
         # the atomic operation of all writes so far, and of the first; None: only plain stores
-        self.grid_op: NDArray[np.uint8] | None = None
-        self.first_op: NDArray[np.uint8] | None = None
+        self.grid_op: NDArray[np.uint16] | None = None
+        self.first_op: NDArray[np.uint16] | None = None
 
     def stamps_of(self, kind: int) -> Stamps:
         """The stamps of a kind, made if need be."""
@@ -94,7 +94,7 @@ class Shadow:
     def note_op(self, index: Any, op: int, again: Any) -> None:
         """A write by an operation; `again`: flags of cells that this epoch had written before."""
         if self.op is None and op:
-            self.op = np.zeros(self.n, np.uint8)
+            self.op = np.zeros(self.n, np.uint16)
         if self.op is not None:
             self.op[index] = np.where(again & (self.op[index] != op), MIXED, op)
         if self.grid_op is not None:
@@ -128,7 +128,7 @@ class Shadow:
         """All writes so far were plain stores; the next one is not."""
         owners = self.owners[WRITE]
         written = np.zeros(self.n, bool) if owners is None else owners != NO_CTA
-        self.grid_op = np.where(written, MIXED, NO_OP).astype(np.uint8)
+        self.grid_op = np.where(written, MIXED, NO_OP).astype(np.uint16)
         self.first_op = self.grid_op.copy()
 
     def _row(self, row: int) -> Stamps:
@@ -154,12 +154,15 @@ class Shadow:
             apart = several & (other > 0) & (other >> CTA_SHIFT != now)
             before[index[apart]] = other[apart]
 
-    def of_another(self, kind: int, cells: Any, cta: Any, alike: Any) -> Any:
+    def of_another(self, kind: int, cells: Any, cta: Any, alike: Any, op: int = 0) -> Any:
         """The events of a kind at cells by another CTA, or 0 where none is kept.
 
         `alike`: flags of the instructions whose updates commute with this access; not theirs.
         """
         found = self._of_another(kind, cells, cta, alike)
+        if kind == WRITE and op & 1 and self.first_op is not None:
+            # in this row are updates like the first one only, which are exactly these
+            found = np.where(self.first_op[cells] == op, 0, found)
         if kind == WRITE:
             found = np.where(found == 0, self._of_another(OTHER, cells, cta, alike), found)
         return found

@@ -22,7 +22,7 @@ _WIDE = ("", "gpu", "sys")
 _COMMUTE = ("add", "min", "max", "and", "or", "xor")
 # numbers from here on stand for updates with given operands; unlike ones of a group that are told
 # apart
-_GIVEN, _FEW = 1 + len(_COMMUTE) * 3 * (PART + 1), 4
+_GIVEN, _FEW = 1 + len(_COMMUTE) * 3 * (PART + 1), 64
 
 
 def atomic_code(op: str, type_name: str, scope: str, part: bool = False) -> int:
@@ -106,7 +106,7 @@ def _write_given(m: Machine, place: Place, size: int, given: Given) -> None:
         here = replace(place, mask=lanes if place.mask is None else lanes & place.mask)
         clash = m.races.write(here, size, code)
         if clash is not None and not counted:
-            narrow, values = given.scope == "cta", [given.operands]
+            narrow, values = given.scope not in _WIDE, [given.operands]
             same_instruction(m, here, size, values, clash, updates=True, narrow=narrow)
 
 

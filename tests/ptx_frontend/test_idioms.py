@@ -370,6 +370,20 @@ SURROUNDINGS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
         "erff",
         (("@%p1 bra", "add.f32 %f1, %f26, %f1;\n\t@%p1 bra"),),
     ),
+    "a branch sets the argument of the next turn": (
+        "erff",
+        (
+            ("abs.f32 \t%f5, %f1;", "mov.f32 %f2, 0f3F000000;\nTURN:\n\tabs.f32 %f5, %f1;"),
+            (
+                "copysign.f32 \t%f26, %f1, %f25;",
+                "copysign.f32 %f26, %f1, %f25;\n\tmov.f32 %f1, %f2;",
+            ),
+            (
+                "cvta.to.global.u64 \t%rd7,",
+                "setp.gt.f32 %p1, %f26, %f2;\n\t@%p1 bra TURN;\n\tcvta.to.global.u64 %rd7,",
+            ),
+        ),
+    ),
     "the scratch address goes on in the next turn": (
         "sinf",
         ((SCRATCH, ""), (BRANCH, f"{SCRATCH}LOOP:\n{BRANCH}"), BACK),

@@ -775,9 +775,22 @@ TURNS = [
     Litmus("counts with unlike bounds", "atom.shared.inc.u32 r, [f], i; // A",
            ("race.unordered AA",)),
     Litmus("counts with one bound", "atom.shared.dec.u32 r, [f], 63;"),
-    *(Litmus(f"{op} of one operand, whose scope is the CTA, by two CTAs",
-             f"setp.eq.u32 p, i, 0;\n@p atom.relaxed.cta.global.{op} r, [O], 7; // A",
-             ("race.global AA",), ctas=2) for op in ("exch.b32", "inc.u32", "dec.u32")),
+    *(Litmus(f"{op} of one operand, whose scope is the {scope}, by two CTAs",
+             f"setp.eq.u32 p, i, 0;\n@p atom.relaxed.{scope}.global.{op} r, [O], 7; // A",
+             ("race.global AA",), ctas=2)
+      for op in ("exch.b32", "inc.u32", "dec.u32") for scope in ("cta", "cluster")),
+    Litmus("exchanges of many values, whose scope is the cluster, by many CTAs",
+           "setp.eq.u32 p, i, 0; and.b32 u, c, 127; mad.wide.u32 x, u, 4, O;\n"
+           "@p atom.relaxed.cluster.global.exch.b32 r, [x], u; // A",
+           ("race.global AA",), ctas=200),
+    Litmus("exchanges of eight values, each in its word, by turns",
+           "mov.u32 v, 0;\nL: and.b32 u, v, 7; mad.wide.u32 x, u, 4, O;\n"
+           "setp.eq.u32 p, i, 0;\n@p atom.global.exch.b32 r, [x], u;\n"
+           "add.u32 v, v, 1; setp.lt.u32 q, v, 8; @q bra L;", ctas=200),
+    Litmus("exchanges of two values in two words, and a store",
+           "setp.ne.u32 p, i, 0; @p ret;\n"
+           "and.b32 u, c, 1; mad.wide.u32 x, u, 4, O;\natom.global.exch.b32 r, [x], u; // A\n"
+           "setp.eq.u32 q, c, 150;\n@q st.global.u32 [O], 9; // B", ("race.global AB",), ctas=200),
     *(Litmus(f"{op} of one operand by {ctas} CTAs",
              f"setp.eq.u32 p, i, 0;\n@p atom.global.{op} r, [O], 7;", ctas=ctas)
       for op in ("exch.b32", "inc.u32", "dec.u32") for ctas in (2, 200)),
