@@ -262,21 +262,36 @@ OF_NEGATIVES = (
 )
 
 
-@pytest.mark.parametrize("function", [*FUNCTIONS, *TOGETHER, *WITH_STEPS, *OF_NEGATIVES])
-def test_one_change_unmatches(function: str) -> None:
+EVERY = [*FUNCTIONS, *TOGETHER, *WITH_STEPS, *OF_NEGATIVES]
+# changes of one function that are tried in each run of the tests, spread over its code
+MOST = 150
+
+
+def assert_changes_unmatch(function: str, most: int | None) -> None:
     """Of two functions with a common part either, too: scratch memory is left to one only."""
     kernel = {**module_of(SNIPPETS), **module_of(DATA / "contexts.ptx")}[function]
+    mutants = list(changed(kernel))
+    assert len(mutants) > 10
+    step = 1 if most is None else -(-len(mutants) // most)
     survivors = []
-    count = 0
-    for at, mutant in changed(kernel):
-        count += 1
+    for at, mutant in mutants[len(function) % step :: step]:
         # log10f with another factor is logf and a step
         factor = Flt(0x3EDE5BD9, 32) in kernel.code[at].operands
         if names(mutant) and not (factor and names(mutant) == ["logf"]):
             new = mutant.code[at]
             survivors.append(f"{new.span.text} -> {new.name} {new.operands} {new.guard}")
-    assert count > 10
     assert not survivors, "\n".join(survivors)
+
+
+@pytest.mark.parametrize("function", EVERY)
+def test_one_change_unmatches(function: str) -> None:
+    assert_changes_unmatch(function, MOST)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("function", EVERY)
+def test_any_one_change_unmatches(function: str) -> None:
+    assert_changes_unmatch(function, None)
 
 
 # surroundings
