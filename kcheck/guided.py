@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kcheck.canon.families import beside, draws
-from kcheck.canon.known import approximation
+from kcheck.canon.known import Number, approximation
 from kcheck.canon.term.dag import ATOM, CONST, DIV, EXP2, LESS, MAX, SAME
 from kcheck.contrast import Contrast
 from kcheck.preconditions import ends
@@ -97,7 +97,7 @@ def _near(close: Contrast, bases: Points, rng: Any) -> Points:
     """Each symbol, and all of them, at, beside and between constants and the ends of ranges."""
     s = close.slice
     used = s.args[0, s.symbols :][s.op[s.symbols :] == CONST]
-    constants = {float(approximation(s.domain.numbers[i])) for i in np.unique(used).tolist()}
+    constants = {_near_float(s.domain.numbers[i]) for i in np.unique(used).tolist()}
     promises = {end for name, _ in s.names for end in ends(name, *close.launches)}
     numbers = rng.permutation(beside(constants | promises))[:LITERALS]
     moved = rng.permutation(s.symbols)[: max(LITERALS // numbers.size, 1)]
@@ -106,6 +106,14 @@ def _near(close: Contrast, bases: Points, rng: Any) -> Points:
     points[moved, np.arange(moved.size)] = numbers
     points[:, -1] = numbers
     return points.reshape(s.symbols, -1)
+
+
+def _near_float(number: Number) -> float:
+    """A number, or infinity where no float is as large."""
+    try:
+        return float(approximation(number))
+    except OverflowError:
+        return math.inf
 
 
 def _conditions(close: Contrast) -> NDArray[np.int64]:

@@ -20,6 +20,7 @@ from kcheck.canon.real import Reals
 from kcheck.contrast import Contrast, contrast, fitted, formats
 from kcheck.guided import guided_points
 from kcheck.launch import DTYPE_BYTES, FLOATS, Tensor, TensorMap
+from kcheck.limits import LimitReached
 from kcheck.outputs import separation
 from kcheck.preconditions import ends, kept
 from kcheck.semantics.execution import Execution, Refused, execute
@@ -173,11 +174,16 @@ class Search:
         for given in tries:
             values = confirm(self.writers, given, element)
             if values is not None:
-                fewer = with_fewer_integers(self.writers, element, given, SHRINKING, self.progress)
-                again = None if fewer is given else confirm(self.writers, fewer, element)
-                if again is not None:
-                    given, values = fewer, again
-                    close = contrast(self.writers, element, given, self.identify)
+                try:
+                    fewer = with_fewer_integers(
+                        self.writers, element, given, SHRINKING, self.progress
+                    )
+                    again = None if fewer is given else confirm(self.writers, fewer, element)
+                    if again is not None:
+                        near = contrast(self.writers, element, fewer, self.identify)
+                        given, values, close = fewer, again, near
+                except (LimitReached, MemoryError):
+                    pass  # it is confirmed as it stands
                 self.contrast = close
                 index = self.pairs[element[0]][0][0].index(element[1])
                 left = entries(given, *self.writers.sides)

@@ -21,7 +21,7 @@ from kcheck.ptx_frontend.kernel import Kernel
 from kcheck.ptx_frontend.library import SNIPPETS, signatures
 from kcheck.ptx_frontend.lower import lower
 from kcheck.ptx_frontend.parser import parse
-from kcheck.ptx_frontend.powers import HALVES, LITERALS, OF_SQUARES, POWER, WHOLE
+from kcheck.ptx_frontend.powers import HALVES, LITERALS, OF_SQUARES, POWER, WHOLE, as_bits
 from kcheck.semantics.execution import execute
 from kcheck.semantics.library_builders import MEANINGS
 from kcheck.semantics.slow import Real, Rounded, SlowMachine
@@ -231,6 +231,20 @@ def test_only_literals_that_a_shape_fits() -> None:
     for c, half, found in (("40A00000", "40200000", [WHOLE]), ("40B00000", "40300000", [])):
         changed = body.replace("0f40E00000", f"0f{c}").replace("0f40600000", f"0f{half}")
         kernel = lower(parse(text[:start] + changed + text[stop:], "changed.ptx"), "powf_whole")
+        assert [idiom.name for idiom in kernel.identified[1]] == found
+
+
+@pytest.mark.parametrize("name", ["powf_positive_up", "powf_positive_down"])
+def test_an_exponent_0_is_of_no_shape(name: str) -> None:
+    """What these compute at x = 0 is 0, or an infinity, and x^0 is 1."""
+    text = SNIPPETS.read_text()
+    start = text.index(f".visible .entry {name}(")
+    stop = text.index("}", start)
+    for c, found in ((0.0, []), (2.0 if name.endswith("up") else -2.0, [WHOLE])):
+        body, literal = text[start:stop], LITERALS[name]
+        for given, other in zip(literal.all(literal.given), literal.all(c), strict=True):
+            body = body.replace(f"0f{as_bits(given):08X}", f"0f{as_bits(other):08X}")
+        kernel = lower(parse(text[:start] + body + text[stop:], "changed.ptx"), name)
         assert [idiom.name for idiom in kernel.identified[1]] == found
 
 

@@ -12,6 +12,7 @@ import pytest
 from kcheck.check import equivalent
 from kcheck.contrast import Contrast, contrast
 from kcheck.launch import Promise
+from kcheck.limits import LimitReached
 from kcheck.ptx_frontend.lower import lower
 from kcheck.ptx_frontend.parser import parse
 from kcheck.shrink import Shrinker, shrunk
@@ -285,6 +286,22 @@ def test_integers_are_made_small(seed: int) -> None:
     # the values are those of the smaller input
     assert {witness.reference, witness.subject} <= {(float(v), float(v)) for v in (0, 1, 2, 4, 8)}
     assert witness.reference != witness.subject
+
+
+def test_a_limit_while_integers_are_made_small_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is confirmed stands as it was."""
+
+    def reached(*_: Any) -> None:
+        raise LimitReached("time", "no time is left")
+
+    monkeypatch.setattr("kcheck.search.with_fewer_integers", reached)
+    body = "ld.global.u32 %r1, [%w]; add.s32 %r1, %r1, {}; cvt.rn.f32.u32 %f3, %r1;"
+    params = (symbol("w", "u32", 32), out("z", "f32", 32))
+    one, two = (body.format(n) + "st.global.f32 [%z], %f3;" for n in (1, 2))
+    verdict = compared(one, two, params)
+    assert (verdict.verdict, verdict.reason) == ("refuted", "value.mismatch")
 
 
 @pytest.mark.parametrize(("dtype", "value"), [("s8", -128.0), ("u8", 128.0)])

@@ -142,7 +142,16 @@ def _of_infinity(flow: DataFlow, chain: _Chain) -> int | None:
             result = STEPS[plain(instr.opcode)](*held)
         except ZeroDivisionError:
             return None
-    return None if math.isnan(result) else as_bits(result)
+    if math.isnan(result) or not _is_f32(result):
+        return None
+    return as_bits(result)
+
+
+def _is_f32(x: float) -> bool:
+    try:
+        return as_float(as_bits(x)) == x
+    except OverflowError:
+        return False
 
 
 def _may_move(flow: DataFlow, chain: _Chain) -> bool:

@@ -79,7 +79,7 @@ def _exponent(whole: bool, low: float, high: float) -> Callable[[float], str]:
 
 def _any_exponent(low: float, high: float) -> Callable[[float], str]:
     def function(c: float) -> str:
-        if not low <= c <= high:
+        if not low <= c <= high or c == 0:  # of 0 these shapes make 0, or an infinity, not 1
             return ""
         return WHOLE if c.is_integer() else HALVES if (2 * c).is_integer() else POWER
 

@@ -66,6 +66,33 @@ STEPS_EDITED: dict[str, tuple[tuple[tuple[str, str], ...], bool]] = {
         ),
         True,
     ),
+    "a step to a number": (
+        (
+            (MULTIPLIED, "rcp.rn.f32 %f36, %f36;\n\tadd.f32 %f34, %f36, 0f3F000000;"),
+            (INFINITY, "0f3F000000, %f34, %p3"),
+        ),
+        True,
+    ),
+    "a step to a number that is rounded": (
+        (
+            (
+                MULTIPLIED,
+                "rcp.rn.f32 %f36, %f36;\n\tfma.rn.f32 %f34, 0f3F800001, 0f3F800001, %f36;",
+            ),
+            (INFINITY, "0f3F800002, %f34, %p3"),
+        ),
+        False,
+    ),
+    "a step beyond all numbers": (
+        (
+            (
+                MULTIPLIED,
+                "rcp.rn.f32 %f36, %f36;\n\tfma.rn.f32 %f34, 0f7149F2CA, 0f7149F2CA, %f36;",
+            ),
+            (INFINITY, "0f7F800000, %f34, %p3"),
+        ),
+        False,
+    ),
     "a step to the wrong zero": (
         ((MULTIPLIED, "rcp.rn.f32 %f34, %f36;"), (INFINITY, "0f00000000, %f34, %p3")),
         False,

@@ -13,6 +13,7 @@ class Positives:
 
     def __init__(self, algebra: Algebra) -> None:
         self.a = algebra
+        self._signs: dict[int, int | None] = {}
 
     def generator(self, g: int) -> bool:
         """Is a generator positive? A name, or a root, is if its sum is."""
@@ -23,6 +24,11 @@ class Positives:
 
     def sign(self, poly: int) -> int | None:
         """1, 0 or -1 where all terms are positive, up to numbers of one sign, else None."""
+        if poly not in self._signs:  # named sums in named sums are met again and again
+            self._signs[poly] = self._sign(poly)
+        return self._signs[poly]
+
+    def _sign(self, poly: int) -> int | None:
         a = self.a
         c, p, _ = a.polys[poly]
         if not c.size:
