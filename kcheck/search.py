@@ -36,6 +36,8 @@ Progress = Callable[[str, float], None]
 TRIED = 3
 # seconds after which no further input of a family is tried, none is guided, none is made smaller
 PATIENCE, GUIDED, SHRINKING = 60.0, 20.0, 10.0
+# runs of the slow evaluator that making integers small takes, at least
+STEPS = 50
 # inputs that are tried before anything dear is
 QUICK = 2
 # seconds for each kind of search where an exact proof has been found already
@@ -172,12 +174,16 @@ class Search:
             # where others divide by 0, the slow evaluator may give up
             tries.append(close.inputs(close.point(tries[0]), 1.0))
         for given in tries:
+            started = time.monotonic()
             values = confirm(self.writers, given, element)
+            quick = time.monotonic() - started < SHRINKING / STEPS
             if values is not None:
                 try:
-                    fewer = with_fewer_integers(
-                        self.writers, element, given, SHRINKING, self.progress
-                    )
+                    fewer = given
+                    if quick:
+                        fewer = with_fewer_integers(
+                            self.writers, element, given, SHRINKING, self.progress
+                        )
                     again = None if fewer is given else confirm(self.writers, fewer, element)
                     if again is not None:
                         near = contrast(self.writers, element, fewer, self.identify)
