@@ -294,7 +294,7 @@ def safe(
         try:
             loaded = load_kernel(kernel, kernel_name)
         except (LimitReached, MemoryError) as error:
-            return unread(error)
+            return unread(error, "kernel")
         side = Subject(loaded, load_one(kernel, loaded, launch))
         question = Question(
             side,

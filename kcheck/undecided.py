@@ -85,13 +85,14 @@ def cut_short(question: Question, what: str, message: str) -> Verdict:
     return replace(undecided(f"budget.{what}", "; ".join(parts)), **question.known.facts)
 
 
-def unread(error: LimitReached | MemoryError) -> Verdict:
-    """No answer because a limit was reached before the kernels were known."""
+def unread(error: LimitReached | MemoryError, side: str = "both") -> Verdict:
+    """No answer because a limit was reached before the kernels (or the only one) were known."""
     what, message = "memory", "the system has no more memory"
     if isinstance(error, LimitReached):
         what, message = error.what, str(error)
-    verdict = undecided(f"budget.{what}", f"{message} while reading the kernels")
-    return replace(verdict, next_steps=advice(f"budget.{what}"))
+    reason = f"budget.{what}"
+    finding = Finding(reason, f"{message} while reading the kernels", side)
+    return Verdict("undecided", reason, findings=(finding,), next_steps=advice(reason))
 
 
 def refused(error: Refused) -> Verdict:
