@@ -128,22 +128,21 @@ class DataFlow:
     def dominates(self, a: int, b: int) -> bool:
         """Every way to block b leads through block a."""
         if a not in self._without:
-            seen, pending = {0, a}, [0] if a else []
-            while pending:
-                new = set(self.kernel.blocks[pending.pop()].successors) - seen
-                seen |= new
-                pending += new
-            self._without[a] = frozenset(seen - {a})
-        return b not in self._without[a] or a == b
+            self._without[a] = self._from(0, {a}) - {a} if a else frozenset()
+        return b not in self._without[a]
 
     def reaches(self, a: int, b: int) -> bool:
         """Some way leads from block a to block b."""
-        seen, pending = {a}, [a]
+        return b in self._from(a, set())
+
+    def _from(self, start: int, closed: set[int]) -> frozenset[int]:
+        """A block, those that are reached from it, and those through which no way leads."""
+        seen, pending = {start, *closed}, [start]
         while pending:
             new = set(self.kernel.blocks[pending.pop()].successors) - seen
             seen |= new
             pending += new
-        return b in seen
+        return frozenset(seen)
 
     def readers(self, at: int) -> list[int]:
         """The instructions that may see what an instruction wrote."""
@@ -231,6 +230,10 @@ class DataFlow:
         if value is None or not self.is_local(value):
             return None
         return replace(value, offset=value.offset + more)
+
+    def is_silent(self, at: int) -> bool:
+        """It does no more than to move or pass on what it reads."""
+        return self.moved(at) is not None or self.passed(at) is not None
 
     def moved(self, at: int) -> Operand | None:
         """What an instruction moves as it is, if it does no more than that."""

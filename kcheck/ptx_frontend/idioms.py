@@ -100,8 +100,9 @@ def _with_their_memory(flow: DataFlow, found: list[_Found]) -> list[_Found]:
     """Functions with scratch memory only where nothing else in the kernel uses such memory."""
     taken = {at for f in found for at in f.embedding.taken}
     for at, instr in enumerate(flow.kernel.code):
-        used = instr.opcode[0] != "cvta" or _is_used(flow, at)
-        if "local" in instr.opcode and at not in taken and used:
+        if "local" not in instr.opcode or at in taken:
+            continue
+        if instr.opcode[0] != "cvta" or _is_used(flow, at):
             return [f for f in found if not f.pattern.scratch]
     return found
 
@@ -231,8 +232,7 @@ class _Search:
             if not set(flow.before[b]) <= region:
                 return False
             for at in range(blocks[b].start, blocks[b].end):
-                silent = flow.moved(at) is not None or flow.passed(at) is not None
-                if at not in taken and not silent:
+                if at not in taken and not flow.is_silent(at):
                     return False
                 if at in ends:
                     continue

@@ -390,8 +390,7 @@ class Matcher:
             at
             for at in range(bounds.start, bounds.end)
             if at not in taken
-            and flow.moved(at) is None
-            and flow.passed(at) is None
+            and not flow.is_silent(at)
             and (only is None or flow.kernel.code[at].opcode[0] in only)
         ]
 
