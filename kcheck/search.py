@@ -31,6 +31,8 @@ from kcheck.witness import Subject, Writers, confirm, unknown_inputs, with_integ
 
 Pair = tuple[Tensor, Tensor]
 Pairs = dict[str, tuple[Pair, Any]]
+# of the element's value in the reference and in the subject
+Bounds = tuple[tuple[float, float], tuple[float, float]]
 Progress = Callable[[str, float], None]
 # elements that are tried for one input
 TRIED = 3
@@ -176,25 +178,31 @@ class Search:
         for given in tries:
             started = time.monotonic()
             values = confirm(self.writers, given, element)
-            quick = time.monotonic() - started < SHRINKING / STEPS
             if values is not None:
-                try:
-                    fewer = given
-                    if quick:
-                        fewer = with_fewer_integers(
-                            self.writers, element, given, SHRINKING, self.progress
-                        )
-                    again = None if fewer is given else confirm(self.writers, fewer, element)
-                    if again is not None:
-                        near = contrast(self.writers, element, fewer, self.identify)
-                        given, values, close = fewer, again, near
-                except (LimitReached, MemoryError):
-                    pass  # it is confirmed as it stands
+                if time.monotonic() - started < SHRINKING / STEPS:
+                    given, values, close = self._of_fewer_integers(element, given, values, close)
                 self.contrast = close
                 index = self.pairs[element[0]][0][0].index(element[1])
                 left = entries(given, *self.writers.sides)
                 return Witness(element[0], index, *values, family, given, entries=left)
         return None
+
+    def _of_fewer_integers(
+        self,
+        element: tuple[str, int],
+        given: dict[str, Any],
+        values: Bounds,
+        close: Contrast | None,
+    ) -> tuple[dict[str, Any], Bounds, Contrast | None]:
+        """A confirmed input, the values and the element there; with small integers if possible."""
+        try:
+            fewer = with_fewer_integers(self.writers, element, given, SHRINKING, self.progress)
+            again = None if fewer is given else confirm(self.writers, fewer, element)
+            if again is not None:
+                return fewer, again, contrast(self.writers, element, fewer, self.identify)
+        except (LimitReached, MemoryError):
+            pass  # it is confirmed as it stands
+        return given, values, close
 
     def _smaller(
         self, close: Contrast, inputs: dict[str, Any], widen: bool
